@@ -1,0 +1,2 @@
+//! The `urutau` binary.
+fn main() {}

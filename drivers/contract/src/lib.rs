@@ -1,0 +1,25 @@
+//! What a source, a sink and a position store are: all that a driver needs, and all that it may know.
+//!
+//! A driver reports facts and carries out commands. It decides nothing about rows, retries nothing (a retry is the
+//! kernel's decision; `Transient` says that one makes sense), and confirms nothing by itself. `conformance` holds
+//! the laws as functions that every driver's tests call with a live instance.
+#![deny(missing_docs)]
+
+mod error;
+mod finding;
+pub mod registry;
+mod sink;
+mod source;
+
+pub use async_trait::async_trait;
+pub use error::{Error, Kind};
+pub use finding::{Finding, Severity};
+pub use sink::{
+    Capabilities, CommitRequest, Mode, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink, TableWriter, Versioned,
+};
+pub use source::{Limit, LogEvent, LogReader, LogRead, OpenedLog, Source, SourceTable, TableRequest};
+
+/// The kernel, for its names, positions, states and outcomes.
+pub use kernel;
+/// The rows, for batches, types and keys.
+pub use rows;

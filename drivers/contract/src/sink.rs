@@ -1,0 +1,142 @@
+//! A sink: tables that are written in checkpoints, each with the state that says how far it goes.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::id::{AttemptId, CommitId, Incarnation, TableName, Token};
+use kernel::outcome::{CommitOutcome, StoreOutcome};
+use kernel::state::{PipelineState, TableState};
+use rows::{Netted, TableSchema};
+
+use crate::{Error, Finding};
+
+/// How rows are applied.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// By key: the target is what the source is.
+    Upsert,
+    /// Every change is a row of its own.
+    Append,
+    /// `Append` that refuses rows which the table's state already covers.
+    AppendIdempotent,
+}
+
+/// A table at the target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SinkTable {
+    /// Its name at the source: what the kernel calls it.
+    pub table: TableName,
+    /// Its name at the target.
+    pub target: String,
+    /// What its rows look like at the source.
+    pub schema: Arc<TableSchema>,
+    /// How rows are applied.
+    pub mode: Mode,
+    /// Which tail columns the target has (`__op`, `__pos`, `__commit_ts`, ...) and under which names.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// How a table's state is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StateWrite {
+    /// In one act with the data, by compare-and-set on the token (Iceberg).
+    WithData,
+    /// After the data, which is idempotent by version; by no compare-and-set, so that lives must claim (ClickHouse).
+    AfterData,
+}
+
+/// What a sink can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// How a table's state is written.
+    pub state: StateWrite,
+    /// May a closed checkpoint be written before the one before it is durable? Not where rows are located at a snapshot.
+    pub writes_ahead: bool,
+    /// Does it take back all rows of a table in one commit (TRUNCATE)?
+    pub truncates: bool,
+}
+
+/// Something stored, with the token that a replacement of it must show.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Versioned<T> {
+    /// The thing.
+    pub value: T,
+    /// Its token; it never repeats.
+    pub token: Token,
+}
+
+/// What a table's recovery found.
+pub type Recovered = Versioned<Option<TableState>>;
+
+/// What a writer made, as its committer needs it. Opaque to everybody else.
+pub type Staged = Box<dyn Any + Send>;
+
+/// A sink.
+#[async_trait]
+pub trait Sink: Send + Sync {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Checks everything that could go wrong, without changing anything.
+    async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding>;
+
+    /// Makes the table if it is not there; checks that it can hold what the source sends if it is.
+    async fn ensure_table(&self, table: &SinkTable) -> Result<(), Error>;
+
+    /// The pipeline's record.
+    async fn pipeline_state(&self) -> Result<Versioned<Option<PipelineState>>, Error>;
+
+    /// Replaces the record if it still is the one of `expected`.
+    async fn store_pipeline_state(&self, expected: &Token, new: &PipelineState) -> StoreOutcome;
+
+    /// The state of a table, from the table itself.
+    async fn recover(&self, table: &SinkTable) -> Result<Recovered, Error>;
+
+    /// Opens a table for writing in the life `incarnation`.
+    async fn open(&self, table: &SinkTable, incarnation: Incarnation) -> Result<TableSink, Error>;
+}
+
+/// The two halves of an open table. They may be used at the same time.
+pub struct TableSink {
+    /// Stages rows.
+    pub writer: Box<dyn TableWriter>,
+    /// Makes them visible.
+    pub committer: Box<dyn TableCommitter>,
+}
+
+/// Stages the rows of parts.
+#[async_trait]
+pub trait TableWriter: Send {
+    /// Makes the rows durable but invisible (or visible and idempotent by version). File names hold the attempt.
+    async fn write(&mut self, attempt: AttemptId, rows: Netted) -> Result<Staged, Error>;
+}
+
+/// One commit of one table.
+pub struct CommitRequest {
+    /// The token of the state that this one replaces.
+    pub token: Token,
+    /// The state that becomes visible with the data. `state.commit` is the commit's id.
+    pub state: TableState,
+    /// What the present attempts staged. Kept by the caller until the outcome is known, since the same commit may be asked
+    /// for again; empty for a claim.
+    pub staged: Vec<Arc<Staged>>,
+    /// Remove all rows first.
+    pub truncate_first: bool,
+}
+
+/// Makes staged rows visible together with the state. Calls for one table come one at a time, in order.
+#[async_trait]
+pub trait TableCommitter: Send {
+    /// Commits. Must be able to say `Durable` to a commit id that is already there.
+    async fn commit(&mut self, request: &CommitRequest) -> CommitOutcome;
+
+    /// Is this commit of this life in the table's kept history? `Conflict`-free: it only looks.
+    async fn resolve(&mut self, commit: CommitId, incarnation: Incarnation) -> Result<Versioned<bool>, Error>;
+
+    /// Deletes what an attempt staged, best effort. Only asked for attempts that were never in an unknown commit.
+    async fn drop_staged(&mut self, staged: Vec<Arc<Staged>>);
+
+    /// Deletes what older lives staged and never published, best effort. Asked after this life's first commit is durable.
+    async fn discard_older(&mut self, incarnation: Incarnation);
+}

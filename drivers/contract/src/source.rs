@@ -1,0 +1,163 @@
+//! A source: a log of changes, and what can be asked of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::id::TableName;
+use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
+use rows::{ChangeBatch, TableSchema, Type};
+
+use crate::{Error, Finding};
+
+/// A table that the pipeline names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableRequest {
+    /// Its name at the source.
+    pub table: TableName,
+    /// The key columns that the pipeline file names; `None` where the source's catalogue or records say it.
+    pub primary_key: Option<Vec<String>>,
+    /// Column types that the pipeline file names.
+    pub columns: BTreeMap<String, Type>,
+    /// Does `before` hold the whole old row? Else only its key columns are trusted.
+    pub before_is_full: bool,
+}
+
+/// A table as the source describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceTable {
+    /// What its change batches look like.
+    pub schema: Arc<TableSchema>,
+    /// Was a type guessed from values? Then `plan` and the log say so.
+    pub inferred: bool,
+}
+
+/// What opening the log found out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenedLog {
+    /// Which history it is.
+    pub identity: LogIdentity,
+    /// All that can no longer be streamed. A table must have covered it already (rule P4).
+    pub floor: Position,
+    /// Where the log ends now.
+    pub end: Position,
+}
+
+/// How much one read may bring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Rows, all tables together. A reader may go over it by one transaction's piece that it cannot divide.
+    pub rows: usize,
+    /// Bytes of memory, near enough.
+    pub bytes: u64,
+}
+
+/// What one read brought.
+#[derive(Clone, Debug, Default)]
+pub struct LogRead {
+    /// The rows, one batch or more a table.
+    pub batches: Vec<Arc<ChangeBatch>>,
+    /// What happened, in log order, with references into `batches`.
+    pub events: Vec<LogEvent>,
+    /// The log has an end and this was it (a file that is not followed): nothing will ever come after these events.
+    pub finished: bool,
+}
+
+/// One thing that the log says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LogEvent {
+    /// Neighbouring rows of one table and one transaction. The rows of one change (a changed key's two) are never divided.
+    Rows {
+        /// Which of the read's batches.
+        batch: usize,
+        /// Which of its rows.
+        rows: Range<usize>,
+        /// Their transaction.
+        transaction: Transaction,
+    },
+    /// The table was emptied.
+    Truncated {
+        /// The table.
+        table: TableName,
+        /// In which transaction.
+        transaction: Transaction,
+        /// Where in it.
+        coordinate: Coordinate,
+    },
+    /// From here on the table's rows have another schema. Comes before the first such row.
+    Schema {
+        /// In which transaction.
+        transaction: Transaction,
+        /// Where in it.
+        coordinate: Coordinate,
+        /// What its change batches look like from here on.
+        schema: Arc<TableSchema>,
+    },
+    /// A change of one table that cannot be taken: its value does not fit, its key is null. Repeats on every reading.
+    Refused {
+        /// The table.
+        table: TableName,
+        /// In which transaction.
+        transaction: Transaction,
+        /// Where in it.
+        coordinate: Coordinate,
+        /// What is wrong and what to do.
+        error: Error,
+    },
+    /// A transaction ended.
+    Ended {
+        /// The transaction.
+        transaction: Transaction,
+        /// A position that contains it and everything before it in its stream, nothing after it.
+        upto: Position,
+        /// When the source committed it, microseconds since 1970, if it says so.
+        commit_time: Option<i64>,
+    },
+    /// Nothing for us up to here.
+    Keepalive {
+        /// Up to where.
+        upto: Position,
+    },
+}
+
+/// Reads a log in order. Dropped to end the session.
+#[async_trait]
+pub trait LogReader: Send {
+    /// What comes next. Waits a short while for something to come; then an empty answer is right. Cancel-safe.
+    ///
+    /// Everything before an error was delivered by earlier calls, finished transactions with their ends.
+    async fn next(&mut self, limit: Limit) -> Result<LogRead, Error>;
+}
+
+/// A source.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// Checks everything that could go wrong, without changing anything.
+    async fn preflight(&self, tables: &[TableRequest]) -> Vec<Finding>;
+
+    /// Describes the tables asked for, all of them or one error that names every problem. `stored` holds the schema under
+    /// which a table's copy was made, where there is one: what was inferred then stays as it is.
+    async fn describe(
+        &self,
+        tables: &[TableRequest],
+        stored: &BTreeMap<TableName, Arc<TableSchema>>,
+    ) -> Result<Vec<SourceTable>, Error>;
+
+    /// The tables that could be asked for.
+    async fn discover(&self) -> Result<Vec<TableName>, Error>;
+
+    /// Which log this is, what can still be read of it, where it ends.
+    async fn open(&self) -> Result<OpenedLog, Error>;
+
+    /// Reads the log of `tables` from a position, from the beginning of every transaction that it does not contain.
+    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error>;
+
+    /// Lets the source forget everything in `upto`. Nothing else ever does.
+    async fn acknowledge(&self, upto: &Position) -> Result<(), Error>;
+
+    /// Turns a position into words that people who run this source know.
+    fn describe_position(&self, position: &Position) -> String {
+        position.to_string()
+    }
+}

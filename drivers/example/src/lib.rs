@@ -1,0 +1,1 @@
+//! A third-party driver that depends on the contract alone.

@@ -1,0 +1,1 @@
+//! The environment on tokio: opens drivers, runs coordinator and workers, serves the endpoints.

@@ -1,0 +1,1 @@
+//! JSON change files as a source, JSON lines as a sink.

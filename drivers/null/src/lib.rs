@@ -1,0 +1,1 @@
+//! A sink that counts and forgets: dry runs and benchmarks.

@@ -1,0 +1,1 @@
+//! Feeds a machine from an environment and carries out what it asks.

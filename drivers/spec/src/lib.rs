@@ -1,0 +1,1 @@
+//! pipeline.yaml: its model, defaults, validation with field paths, JSON Schema.

@@ -1,0 +1,1 @@
+//! Real processes, independent readers, crash tests, benchmarks.

@@ -1,0 +1,12 @@
+//! Pure functions on Arrow batches, and the bounded store that holds batches by id while a machine decides about them.
+#![deny(missing_docs)]
+
+pub mod batch;
+pub mod key;
+pub mod net;
+pub mod schema;
+
+pub use batch::{ChangeBatch, Operation, RowPhase, Slice, Tail, TransactionRun};
+pub use key::EncodedKeys;
+pub use net::Netted;
+pub use schema::{Column, TableSchema, Type};

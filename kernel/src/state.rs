@@ -1,0 +1,175 @@
+//! What is stored, word for word: where a table's copy stands, and what the pipeline as a whole knows.
+//!
+//! Both live in the sink. A [`TableState`] becomes visible together with the rows that it describes; the one
+//! [`PipelineState`] is replaced by compare-and-set. Fields that only snapshots and several owners use are stored from
+//! the beginning, so that a state written today is read by what comes next.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{CommitId, Incarnation, TableName, Version};
+use crate::position::{Cut, LogIdentity, Position};
+
+/// The version of the stored forms.
+pub const FORMAT: u32 = 1;
+
+/// Where one table's copy stands. It is in the sink, with the data.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct TableState {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// What the copy covers.
+    pub cut: Cut,
+    /// The log that the cut is of.
+    pub identity: LogIdentity,
+    /// The life that wrote it.
+    pub incarnation: Incarnation,
+    /// The data that it describes; a write that changes no data keeps it.
+    pub commit: CommitId,
+    /// The commits of this generation that this one was built upon.
+    pub ancestors: Ancestors,
+    /// The highest row sequence used so far in the life `incarnation`.
+    pub sequence: u64,
+    /// The number of the snapshot that the copy began with; 0 began at a log position.
+    pub generation: u64,
+    /// Where the generation's log part begins.
+    pub base: Position,
+    /// Rows of lower versions do not belong to the copy any more.
+    pub begun: Version,
+    /// Snapshot progress: the ranges of the key space and whether each is durable. Empty without a snapshot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiling: Vec<Range>,
+    /// Transactions below the cut that a snapshot could not be proven to have seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_doubt: Vec<String>,
+    /// Until the cut passes this, some keys may show a later state of the source.
+    #[serde(default, skip_serializing_if = "is_start")]
+    pub ahead: Position,
+    /// The schema of the copy, in the words of the driver that described it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+}
+
+fn is_start(position: &Position) -> bool {
+    *position == Position::START
+}
+
+/// A range of a snapshot's key space, up to a bound that only the source can read.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Range {
+    /// Where it ends; `None` is the end of the key space.
+    pub end: Option<String>,
+    /// Are its rows committed?
+    pub durable: bool,
+}
+
+/// Commits that a state was built upon, as runs of one life, the oldest first.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ancestors {
+    runs: Vec<Run>,
+}
+
+/// The commits `first..=last` of one life.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+struct Run {
+    incarnation: Incarnation,
+    first: u64,
+    last: u64,
+}
+
+impl Ancestors {
+    /// Was the state built upon this commit? By list, never by number: after a foreign rollback a higher number says nothing.
+    pub fn contains(&self, commit: CommitId) -> bool {
+        self.runs.iter().any(|run| run.incarnation == commit.incarnation && (run.first..=run.last).contains(&commit.number))
+    }
+
+    /// Adds the newest one.
+    pub fn push(&mut self, commit: CommitId) {
+        match self.runs.last_mut() {
+            Some(run) if run.incarnation == commit.incarnation && run.last + 1 == commit.number => run.last = commit.number,
+            _ => self.runs.push(Run { incarnation: commit.incarnation, first: commit.number, last: commit.number }),
+        }
+    }
+
+    /// How many runs there are: what the list's bound counts.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Would the bound `runs_max` push `commit` out when `next` is added?
+    pub fn crowds_out(&self, commit: CommitId, next: CommitId, runs_max: usize) -> bool {
+        let mut then = self.clone();
+        then.push(next);
+        self.contains(commit) && !then.bounded(runs_max).contains(commit)
+    }
+
+    /// The newest `runs_max` runs.
+    #[must_use]
+    pub fn bounded(mut self, runs_max: usize) -> Self {
+        let over = self.runs.len().saturating_sub(runs_max);
+        self.runs.drain(..over);
+        self
+    }
+}
+
+/// What the pipeline as a whole knows: one small record in the sink, replaced by compare-and-set.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct PipelineState {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// The highest life that began.
+    pub incarnation: Incarnation,
+    /// The log that `quiet` is of.
+    pub identity: LogIdentity,
+    /// At or below it no member table has a row that is not durable.
+    pub quiet: Position,
+    /// Every table that the pipeline ever had.
+    pub tables: BTreeMap<TableName, TableRecord>,
+}
+
+/// What the pipeline record says of one table.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct TableRecord {
+    /// What is wanted of it.
+    pub phase: Phase,
+    /// In phase needs-snapshot: the generation that ends it.
+    pub generation: u64,
+    /// With this commit, or one built upon it, as its state the table lacks nothing up to `quiet`.
+    pub named: Option<CommitId>,
+}
+
+/// What a table is doing, as people see it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Known, not begun.
+    Pending,
+    /// A snapshot is being read.
+    Snapshotting,
+    /// The log is followed.
+    Streaming,
+    /// Stopped by a person.
+    Paused,
+    /// Stopped by a fault.
+    Halted,
+    /// It can go on only from a new snapshot; nothing is held for it.
+    NeedsSnapshot,
+}
+
+impl Phase {
+    /// The word that people and stored records use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Pending => "pending",
+            Phase::Snapshotting => "snapshotting",
+            Phase::Streaming => "streaming",
+            Phase::Paused => "paused",
+            Phase::Halted => "halted",
+            Phase::NeedsSnapshot => "needs-snapshot",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The simulator: the kernel's machines in a world with faults, judged by an oracle.
