@@ -69,8 +69,9 @@ pub struct Versioned<T> {
 /// What a table's recovery found.
 pub type Recovered = Versioned<Option<TableState>>;
 
-/// What a writer made, as its committer needs it. Opaque to everybody else.
-pub type Staged = Box<dyn Any + Send>;
+/// What a writer made, as its committer needs it. Opaque to everybody else. `Sync`, since a commit only borrows it and its
+/// future must be `Send`.
+pub type Staged = Box<dyn Any + Send + Sync>;
 
 /// A sink.
 #[async_trait]
