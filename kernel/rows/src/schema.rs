@@ -1,13 +1,21 @@
 //! Tables, columns and their canonical types: what every source maps to and every sink maps from.
 
+mod check;
+mod text;
+
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use kernel::id::TableName;
 use serde::{Deserialize, Serialize};
 
+pub use check::{SchemaError, SchemaProblem};
+pub use text::ParseTypeError;
+
 /// A column's canonical type. `Display` and `FromStr` are the text form of pipeline files: `decimal(12,2)`, `list(int64)`.
+/// Stored schemas hold the same text.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Type {
     /// `bool`
     Bool,
@@ -31,7 +39,7 @@ pub enum Type {
     Float32,
     /// `float64`
     Float64,
-    /// `decimal(precision,scale)`, precision 1 to 38.
+    /// `decimal(precision,scale)`, precision 1 to 38, scale 0 to precision.
     Decimal {
         /// Digits in all.
         precision: u8,
@@ -62,7 +70,7 @@ pub enum Type {
     List(Box<Type>),
     /// `map(key,value)`
     Map(Box<Type>, Box<Type>),
-    /// `struct(name type, ...)`
+    /// `struct(name type, ...)`; a field that may not be null is `name type not null`.
     Struct(Vec<Column>),
     /// `unknown(what the source calls it)`: needs an explicit cast before it can be written anywhere.
     Unknown(String),
@@ -80,8 +88,10 @@ pub struct Column {
     pub nullable: bool,
 }
 
-/// A table as a source describes it: what its change batches look like.
+/// A table as a source describes it: what its change batches look like. Its serialised form is stored with the table's
+/// state; reading one back checks it like [`TableSchema::new`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "check::StoredSchema")]
 pub struct TableSchema {
     /// Its name at the source.
     pub table: TableName,
