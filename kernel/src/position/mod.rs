@@ -93,6 +93,11 @@ impl Position {
         self.streams().map(|(stream, offset)| (stream.clone(), offset.min(other.offset(stream)))).collect()
     }
 
+    /// How much is in here that is not in `other`: bytes of a file or of a log, records of a partition.
+    pub fn beyond(&self, other: &Position) -> u64 {
+        self.streams().map(|(stream, offset)| offset.0.saturating_sub(other.offset(stream).0)).fold(0, u64::saturating_add)
+    }
+
     /// `Equal`, `Less` (contained in), `Greater` (contains), or `None` where each holds something that the other lacks.
     pub fn compare(&self, other: &Position) -> Option<Ordering> {
         match (self.contains(other), other.contains(self)) {

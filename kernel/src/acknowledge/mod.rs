@@ -1,0 +1,395 @@
+//! What the source may forget, and the pipeline record that proves it (rules A).
+//!
+//! An idle table stands where its last row put it, perhaps far behind. That nothing of it lies between there and here is
+//! proven by the record's *quiet* position: at or below it no member has a row that is not durable. The record names, for
+//! each table, the commit of which this is true; it is stored before the acknowledgement that relies on it. The record is a
+//! function of memory, stored whenever it differs, never because something happened.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::checkpoint::Table;
+use crate::config::Config;
+use crate::coordinator::{Coordinator, Output, Stage, StopReason};
+use crate::flow::Backoff;
+use crate::id::{CommandId, CommitId, Incarnation, TableName, Token};
+use crate::outcome::StoreOutcome;
+use crate::planted::planted;
+use crate::position::{Cut, Position};
+use crate::state::{FORMAT, Phase, PipelineState, TableRecord, TableState};
+use crate::time::Time;
+
+/// The pipeline record as it is known to be stored, and how it is being replaced.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Record {
+    pub(crate) known: PipelineState,
+    token: Token,
+    flight: Option<(CommandId, PipelineState)>,
+    retry: Option<Backoff>,
+    /// Not before this only because the quiet position rose.
+    next: Time,
+    /// What each table's phase should be in the record.
+    wanted: BTreeMap<TableName, Phase>,
+    /// What is said to people once the record that says so is stored.
+    pub(crate) verdicts: Vec<Output>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            known: PipelineState::default(),
+            token: Token::from(""),
+            flight: None,
+            retry: None,
+            next: Time(0),
+            wanted: BTreeMap::new(),
+            verdicts: Vec::new(),
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn adopt_read(&mut self, known: PipelineState, token: Token) {
+        self.known = known;
+        self.token = token;
+    }
+
+    /// Is no replacement under way?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.flight.is_none() && self.verdicts.is_empty()
+    }
+}
+
+/// Where a table's copy really stands (rule A2): its own cut, joined with the quiet position if the record speaks of the
+/// table's commit or of one that it was built upon. By list, never by number.
+pub(crate) fn effective(config: &Config, known: &PipelineState, name: &TableName, stored: Option<&TableState>) -> Cut {
+    let Some(state) = stored else { return Cut::default() };
+    let mut cut = state.cut.clone();
+    let named = known.tables.get(name).and_then(|e| e.named);
+    let built_upon = |commit: CommitId| {
+        if planted!(config, LineageByNumber) { state.commit > commit } else { state.ancestors.contains(commit) }
+    };
+    if named.is_some_and(|commit| commit == state.commit || built_upon(commit)) && !planted!(config, IgnoresQuietAtStart) {
+        cut.join_position(&known.quiet);
+    }
+    cut
+}
+
+impl Coordinator {
+    /// A table's phase should be this in the record. A table that needs a snapshot goes on needing it until its own generation has reached the wanted one: no halt, pause or
+    /// resume replaces that (rule A5).
+    pub(crate) fn want(&mut self, name: &TableName, phase: Phase) {
+        let undone = phase != Phase::NeedsSnapshot && self.wants_snapshot(name);
+        if undone && !planted!(self.config, HaltUndoesRelease) && !planted!(self.config, ReaddedTableTrusted) {
+            return;
+        }
+        self.record.wanted.insert(name.clone(), phase);
+    }
+
+    /// Does the record, or will it, say that the table needs a snapshot that it does not have?
+    pub(crate) fn wants_snapshot(&self, name: &TableName) -> bool {
+        let generation = self.tables.get(name).map_or(0, Table::generation);
+        let wanted = self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot);
+        let stored = self.record.known.tables.get(name);
+        wanted || stored.is_some_and(|e| e.phase == Phase::NeedsSnapshot && e.generation > generation)
+    }
+
+    /// Does memory, whatever the stored record says, want a snapshot of it?
+    pub(crate) fn wants_snapshot_in_memory(&self, name: &TableName) -> bool {
+        self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot)
+    }
+
+    /// Hold nothing for the table any more: true once the record says so, not before (rule A5).
+    pub(crate) fn release(&mut self, name: &TableName) {
+        self.mark("released");
+        self.want(name, Phase::NeedsSnapshot);
+    }
+
+    /// Could time alone release this table?
+    pub(crate) fn may_be_released(&self, table: &Table) -> bool {
+        matches!(table.phase, Phase::Paused | Phase::Halted) && table.blocked.is_some() && table.flight.is_none()
+    }
+
+    /// A blocked table may hold the source back only so long (rules A5, R7).
+    pub(crate) fn release_what_holds_too_long(&mut self) {
+        let Some(hold) = self.config.hold else { return };
+        for name in self.names() {
+            let Some(table) = self.tables.get(&name) else { continue };
+            let too_long = table.blocked.is_some_and(|since| since + hold <= self.now);
+            if too_long && self.may_be_released(table) && !self.wants_snapshot(&name) {
+                self.release(&name);
+            }
+        }
+    }
+
+    // ---- quiet
+
+    /// The meet of what every member has complete, never beyond what was received.
+    pub(crate) fn low_water(&self) -> Position {
+        if planted!(self.config, AcknowledgesReceived) || planted!(self.config, RecordListsIdleOnly) {
+            return self.log.received.clone();
+        }
+        let members = self.tables.values().filter(|t| t.is_member() && !self.is_left_out(t));
+        let completes =
+            members.map(|t| if planted!(self.config, QuietByArrival) { self.complete_by_arrival(t) } else { t.complete() });
+        let low = if planted!(self.config, HighestInsteadOfMeet) {
+            completes.max_by_key(|p| p.beyond(&Position::START))
+        } else if planted!(self.config, MinimumInsteadOfMeet) {
+            completes.min_by_key(|p| p.beyond(&Position::START))
+        } else {
+            completes.reduce(|low, complete| low.meet(&complete))
+        };
+        let received = self.log.received.join(&self.record.known.quiet);
+        low.unwrap_or_else(|| self.log.received.clone()).meet(&received)
+    }
+
+    /// Planted bugs that leave tables out of the meet.
+    fn is_left_out(&self, table: &Table) -> bool {
+        let idle = table.stored.as_ref().is_some_and(|s| table.is_settled() && !s.cut.upto().contains(table.taken.upto()));
+        (planted!(self.config, HaltedIgnoredInMeet) && matches!(table.phase, Phase::Halted | Phase::Paused))
+            || (planted!(self.config, IdleIgnoredInMeet) && (idle || table.blocked.is_some()))
+    }
+
+    /// A planted bug: what the reader had received counts, not what the table had taken.
+    fn complete_by_arrival(&self, table: &Table) -> Position {
+        if table.is_settled() { self.log.received.clone() } else { table.complete() }
+    }
+
+    /// What the record's quiet position would be now. It never decreases. While a table is unclaimed nothing may rely on what
+    /// this life saw of it.
+    fn quiet(&self) -> Position {
+        let stored = &self.record.known.quiet;
+        if self.tables.keys().any(|name| self.is_unclaimed(name)) {
+            return stored.clone();
+        }
+        stored.join(&self.low_water())
+    }
+
+    // ---- the record
+
+    fn record_now(&self) -> PipelineState {
+        let quiet = self.quiet();
+        let mut tables = self.record.known.tables.clone();
+        for (name, entry) in &mut tables {
+            // A table that was removed from the pipeline is released like any other: before the acknowledgement passes it.
+            if !self.tables.contains_key(name) && entry.phase != Phase::NeedsSnapshot {
+                *entry = TableRecord { phase: Phase::NeedsSnapshot, generation: entry.generation + 1, named: None };
+            }
+        }
+        for (name, table) in &self.tables {
+            let phase = self.wanted_phase(name, table);
+            let generation = if phase == Phase::NeedsSnapshot { self.needed(name, table) } else { table.generation() };
+            let named = if phase == Phase::NeedsSnapshot { None } else { self.named(table, &quiet) };
+            tables.insert(name.clone(), TableRecord { phase, generation, named });
+        }
+        PipelineState { format: FORMAT, incarnation: self.incarnation, identity: self.log.identity.clone(), quiet, tables }
+    }
+
+    fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
+        let joining =
+            table.closed.iter().chain(table.flight.iter().map(|f| &f.point)).any(|c| c.kind == crate::checkpoint::Kind::Join);
+        match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
+            Phase::Streaming if joining && table.stored.is_none() => Phase::Pending,
+            phase => phase,
+        }
+    }
+
+    fn needed(&self, name: &TableName, table: &Table) -> u64 {
+        let recorded = self.record.known.tables.get(name).filter(|e| e.phase == Phase::NeedsSnapshot).map_or(0, |e| e.generation);
+        recorded.max(table.needed).max(table.generation() + 1)
+    }
+
+    /// The oldest commit that, as the table's state, would lack nothing up to `quiet` (rule A2). None for a table that was set
+    /// back below it, until it has passed it.
+    fn named(&self, table: &Table, quiet: &Position) -> Option<CommitId> {
+        let idle_only = planted!(self.config, RecordListsIdleOnly);
+        if (!table.complete().contains(quiet) && !idle_only) || !table.is_member() || (idle_only && !table.is_settled()) {
+            return None;
+        }
+        let mut oldest = table.recent.len().checked_sub(1)?;
+        while oldest > 0
+            && table.recent.get(oldest).is_some_and(|r| r.before.contains(quiet))
+            && !planted!(self.config, RecordNamesNewest)
+        {
+            oldest -= 1;
+        }
+        table.recent.get(oldest).map(|r| r.commit)
+    }
+
+    /// Would one more commit push the one that the record names out of the table's list of ancestors?
+    pub(crate) fn is_crowded(&self, name: &TableName) -> bool {
+        let Some(named) = self.record.known.tables.get(name).and_then(|e| e.named) else { return false };
+        let Some(table) = self.tables.get(name) else { return false };
+        let Some(state) = &table.stored else { return false };
+        let mut then = state.ancestors.clone();
+        let holds = state.commit == named || state.ancestors.contains(named);
+        then.push(state.commit);
+        holds && !then.bounded(self.config.ancestor_runs_max).contains(named)
+    }
+
+    /// Does the record lack a phase, a table, or a name that something waits for?
+    pub(crate) fn record_differs_in_phases(&self) -> bool {
+        let now = self.record_now();
+        let known = &self.record.known.tables;
+        now.tables.iter().any(|(name, entry)| match known.get(name) {
+            None => true,
+            Some(k) => {
+                k.phase != entry.phase
+                    || (entry.phase == Phase::NeedsSnapshot && k.generation != entry.generation)
+                    || (self.is_crowded(name) && k.named != entry.named)
+            }
+        })
+    }
+
+    /// Does the record differ from memory in anything?
+    pub(crate) fn record_differs(&self) -> bool {
+        self.record_now() != self.record.known
+    }
+
+    pub(crate) fn record_due_at(&self) -> Option<Time> {
+        if self.record.flight.is_some() {
+            return None;
+        }
+        if let Some(retry) = self.record.retry {
+            return Some(retry.at);
+        }
+        if self.record_differs_in_phases() {
+            return Some(self.now);
+        }
+        self.record_differs().then_some(if self.drain.is_closing() { self.now } else { self.record.next })
+    }
+
+    pub(crate) fn store_what_differs(&mut self) {
+        if let Some(retry) = self.record.retry
+            && retry.is_hopeless(self.now, &self.config.retry)
+        {
+            let why = alloc::string::String::from("the pipeline record could not be stored");
+            return self.stop(StopReason::Unreachable { why });
+        }
+        if self.record_due_at().is_some_and(|at| at <= self.now) {
+            let new = self.record_now();
+            self.record.next = self.now + self.config.record_interval;
+            if planted!(self.config, AcknowledgesBeforeRecord) {
+                self.acknowledge(&new.quiet.clone());
+            }
+            self.replace_record(new);
+        }
+    }
+
+    pub(crate) fn replace_record(&mut self, new: PipelineState) {
+        let id = self.next_id();
+        self.record.flight = Some((id, new.clone()));
+        let expected = self.record.token.clone();
+        self.push(Output::StorePipelineState { id, expected, new: Box::new(new) });
+    }
+
+    pub(crate) fn record_stored(&mut self, id: CommandId, outcome: StoreOutcome) {
+        if self.record.flight.as_ref().map(|f| f.0) != Some(id) {
+            return self.stale_answer();
+        }
+        let Some((_, new)) = self.record.flight.take() else { return };
+        if self.stage == Stage::Taking {
+            let why = match &outcome {
+                StoreOutcome::Stored { .. } => Default::default(),
+                StoreOutcome::Conflict { .. } => alloc::string::String::from("another life took the incarnation first"),
+                StoreOutcome::Unknown { why } => why.clone(),
+            };
+            let stored = matches!(outcome, StoreOutcome::Stored { .. });
+            if let StoreOutcome::Stored { token } = outcome {
+                self.record.adopt_read(new, token);
+            }
+            return self.incarnation_taken(stored, why);
+        }
+        match outcome {
+            StoreOutcome::Stored { token } => {
+                self.record.token = token;
+                self.adopt(new);
+            }
+            StoreOutcome::Conflict { found, token } => {
+                let newest = found.as_ref().map_or(Incarnation(0), |f| f.incarnation);
+                match found {
+                    // A write of ours whose answer was lost has landed.
+                    Some(found) if newest == self.incarnation => {
+                        self.mark("record-landed-late");
+                        self.record.token = token;
+                        self.adopt(*found);
+                    }
+                    _ => self.supersede(newest.max(self.incarnation.next())),
+                }
+            }
+            StoreOutcome::Unknown { .. } => {
+                self.mark("record-unknown");
+                self.record.retry = Some(Backoff::after(self.record.retry, self.now, &self.config.retry));
+            }
+        }
+    }
+
+    /// A record is known to be stored: what waited for it goes on.
+    fn adopt(&mut self, new: PipelineState) {
+        self.record.retry = None;
+        self.record.known = new;
+        for verdict in core::mem::take(&mut self.record.verdicts) {
+            self.push(verdict);
+        }
+        for name in self.names() {
+            let Some(entry) = self.record.known.tables.get(&name).cloned() else { continue };
+            let Some(table) = self.tables.get(&name) else { continue };
+            if entry.phase == Phase::NeedsSnapshot
+                && entry.generation > table.generation()
+                && matches!(table.phase, Phase::Paused | Phase::Halted)
+                && self.record.wanted.get(&name) == Some(&Phase::NeedsSnapshot)
+            {
+                let why = table.why.clone().unwrap_or_else(|| "it was released".into());
+                self.mark("release-stored");
+                self.needs_snapshot(&name, why);
+            }
+        }
+    }
+
+    // ---- acknowledging
+
+    /// What may be acknowledged: a function of *stored* states, the record and the tables' (rule A3).
+    fn acknowledgeable(&self) -> Position {
+        let mut upto = self.record.known.quiet.meet(&self.low_water());
+        if planted!(self.config, AcknowledgesTooMuch) {
+            return self.record.known.quiet.streams().map(|(s, _)| (s.clone(), crate::position::Offset(1 << 60))).collect();
+        }
+        for (name, entry) in &self.record.known.tables {
+            let table = self.tables.get(name);
+            let generation = table.map_or(0, Table::generation);
+            let released = entry.phase == Phase::NeedsSnapshot && (table.is_none() || entry.generation > generation);
+            if released || table.is_some_and(|t| self.is_left_out(t)) {
+                continue;
+            }
+            // A table that the record still holds and this pipeline does not name: nothing is known of its state.
+            let Some(table) = table else { return Position::START };
+            let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
+            if !planted!(self.config, RecordListsIdleOnly) && !planted!(self.config, AcknowledgesReceived) {
+                upto = upto.meet(stands.upto());
+            }
+        }
+        let all_recorded = self.tables.keys().all(|name| self.record.known.tables.contains_key(name));
+        if all_recorded { upto } else { Position::START }
+    }
+
+    /// Level, not edge: what may be acknowledged can rise without a new record, and is said again in each session.
+    pub(crate) fn acknowledge_what_is_stored(&mut self) {
+        if planted!(self.config, AcknowledgedOnlyOnce) && self.log.acknowledged.contains(&self.acknowledgeable()) {
+            return;
+        }
+        let upto = self.acknowledgeable();
+        self.acknowledge(&upto);
+    }
+
+    fn acknowledge(&mut self, upto: &Position) {
+        if self.log.said.contains(upto) {
+            return;
+        }
+        let upto = self.log.said.join(upto);
+        self.log.said = upto.clone();
+        self.log.acknowledged.join_with(&upto);
+        let session = self.log.session;
+        self.push(Output::Acknowledge { session, upto });
+    }
+}

@@ -1,0 +1,372 @@
+//! Rows from the log into open checkpoints: what is taken, what is passed over, and when a checkpoint closes.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::{CLOSED_MAX, Table};
+use crate::config::OnTruncate;
+use crate::coordinator::{Coordinator, Operator, Output, RowRange};
+use crate::id::{TableName, Version};
+use crate::planted::planted;
+use crate::position::{Coordinate, Cut, Digest, Offset, Position, Transaction};
+use crate::state::Phase;
+
+/// One change of one table, whatever it is.
+pub(crate) struct Change<'a> {
+    pub(crate) table: &'a TableName,
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) first: Coordinate,
+    pub(crate) last: Coordinate,
+    pub(crate) digest: Digest,
+}
+
+/// What is to be done with a change.
+enum Verdict {
+    /// It is covered, or not for this table as it is now: pass over it.
+    PassOver,
+    /// Take it.
+    Take,
+}
+
+/// What stands for a change that is not a row in a transaction's digest: it must be told from no change at all.
+const EVENT_DIGEST: Digest = Digest { count: 1, hash: 0x9E37_79B9_7F4A_7C15 };
+
+impl<'a> Change<'a> {
+    /// A change that is no row.
+    pub(crate) fn event(table: &'a TableName, transaction: &'a Transaction, at: Coordinate) -> Self {
+        Self { table, transaction, first: at, last: at, digest: EVENT_DIGEST }
+    }
+}
+
+impl Coordinator {
+    /// Takes rows into the table's open checkpoint.
+    pub(crate) fn take_rows(&mut self, change: &Change<'_>, rows: RowRange, bytes: u64) {
+        if let Verdict::PassOver = self.judge(change) {
+            self.budget.pass_over(&rows);
+            return;
+        }
+        let count = u64::from(rows.count());
+        let Some(table) = self.tables.get_mut(change.table) else { return };
+        table.begin_taking(self.now);
+        table.taken.take(change.transaction, change.last, change.digest);
+        if planted!(self.config, OneWithin) {
+            let mut one = Cut::at(table.taken.upto().clone());
+            if let Some(within) = table.taken.within().get(change.transaction) {
+                one.take(change.transaction, within.last, within.digest);
+            }
+            table.taken = one;
+        }
+        if planted!(self.config, UptoAtFirstEvent) {
+            let upto = Position::of(change.transaction.stream.clone(), Offset(change.transaction.at.0 + 1));
+            table.taken.join_position(&upto);
+        }
+        if table.open.rows.is_empty() {
+            table.open.first_sequence = table.sequence + 1;
+        }
+        table.sequence += count;
+        table.open.taken += count;
+        table.open.bytes += bytes;
+        table.open.rows.push(rows);
+        let limits = &self.config.checkpoint;
+        // The hard limit closes inside a transaction, too: it is committed in pieces and resumed exactly.
+        if table.open.taken >= limits.rows.saturating_mul(2) || table.open.bytes >= limits.bytes.saturating_mul(2) {
+            self.mark(if table_divides_several(self.tables.get(change.table)) { "divided-several" } else { "divided-by-limit" });
+            self.close(change.table);
+        }
+    }
+
+    /// Empties the table: nothing taken before it matters any more (rule C7).
+    pub(crate) fn take_truncate(&mut self, change: &Change<'_>) {
+        match self.config.tables.get(change.table).map(|t| t.on_truncate) {
+            Some(OnTruncate::Ignore) => return self.take_nothing(change),
+            Some(OnTruncate::Fail) => {
+                let why = String::from("the source truncated the table, and source.onTruncate is 'fail'");
+                return self.take_refused(change, why);
+            }
+            Some(OnTruncate::Propagate) | None => {}
+        }
+        if let Verdict::PassOver = self.judge(change) {
+            return;
+        }
+        self.mark("truncate");
+        let incarnation = self.incarnation;
+        let Some(table) = self.tables.get_mut(change.table) else { return };
+        table.begin_taking(self.now);
+        table.taken.take(change.transaction, change.last, change.digest);
+        table.sequence += 1;
+        table.open.taken += 1;
+        table.open.truncate_first = true;
+        table.open.begun = Some(Version::new(incarnation, table.sequence));
+        if planted!(self.config, TruncateKeepsRows) {
+            table.open.first_sequence = table.sequence + 1 - u64::from(table.open.rows.iter().map(RowRange::count).sum::<u32>());
+            return;
+        }
+        let emptied = core::mem::take(&mut table.open.rows);
+        table.open.bytes = 0;
+        for rows in emptied {
+            self.budget.pass_over(&rows);
+        }
+    }
+
+    /// From here on rows have another schema: the checkpoint before it closes (rule C7).
+    pub(crate) fn take_schema(&mut self, change: &Change<'_>, schema: String) {
+        if let Verdict::PassOver = self.judge(change) {
+            return;
+        }
+        let Some(table) = self.tables.get_mut(change.table) else { return };
+        if table.open.taken > 0 {
+            table.close();
+        }
+        table.begin_taking(self.now);
+        table.taken.take(change.transaction, change.last, change.digest);
+        table.open.taken += 1;
+        table.schema = Some(schema);
+        self.mark("schema-change");
+    }
+
+    /// A row that the table's policy does not let through: the table halts in front of it, unless somebody said `skip`.
+    pub(crate) fn take_refused(&mut self, change: &Change<'_>, why: String) {
+        let at = (change.transaction.clone(), change.first);
+        if self.tables.get(change.table).is_some_and(|t| t.skip.as_ref() == Some(&at)) {
+            self.mark("refused-skipped");
+            self.take_nothing(change);
+            let (transaction, coordinate) = at;
+            self.push(Output::Skipped { table: change.table.clone(), transaction, coordinate });
+            return;
+        }
+        if let Verdict::PassOver = self.judge(change) {
+            return;
+        }
+        self.mark("halted-by-refused-row");
+        if let Some(table) = self.tables.get_mut(change.table) {
+            table.refused = Some(at.clone());
+            table.blocked = Some(self.now);
+        }
+        self.halt_in_front(change.table, why, Some(at));
+    }
+
+    /// Covers a change without an effect.
+    fn take_nothing(&mut self, change: &Change<'_>) {
+        if let Verdict::PassOver = self.judge(change) {
+            return;
+        }
+        if let Some(table) = self.tables.get_mut(change.table) {
+            table.begin_taking(self.now);
+            table.taken.take(change.transaction, change.last, change.digest);
+            table.sequence += 1;
+            table.open.taken += 1;
+        }
+    }
+
+    /// The one place that decides whether a change is taken. A change at or below the table's `taken` has no effect, one
+    /// above it is never skipped: it is taken, or the table is blocked from here on.
+    fn judge(&mut self, change: &Change<'_>) -> Verdict {
+        let now = self.now;
+        let stands_still_at = self.config.budget_bytes_max / 2;
+        let Some(table) = self.tables.get_mut(change.table) else { return Verdict::PassOver };
+        if matches!(table.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) {
+            return Verdict::PassOver;
+        }
+        if table.taken.upto().contains_transaction(change.transaction) && !planted!(self.config, TakesCoveredRows) {
+            return Verdict::PassOver;
+        }
+        if let Some(within) = table.taken.within().get(change.transaction).copied() {
+            if change.last <= within.last {
+                let seen = table.replayed.entry(change.transaction.clone()).or_default();
+                *seen = seen.plus(change.digest);
+                return Verdict::PassOver;
+            }
+            if change.first <= within.last {
+                let dump = format!("{}: rows {:?}..{:?} straddle {within:?}", change.table, change.first, change.last);
+                self.violate("within-names-the-same-row", dump);
+                return Verdict::PassOver;
+            }
+        } else if planted!(self.config, SkipsFirstRow) && !table.replayed.contains_key(change.transaction) {
+            table.replayed.insert(change.transaction.clone(), Digest::default());
+            return Verdict::PassOver;
+        }
+        if table.blocked.is_some() {
+            return Verdict::PassOver;
+        }
+        if table.phase != Phase::Streaming {
+            table.blocked = Some(now);
+            self.mark("blocked");
+            return Verdict::PassOver;
+        }
+        // A table that cannot keep up stands still and reads again later; it does not hold the reader (rule C3). The same for
+        // one whose flight stands still while its rows fill half of the budget (rule O9).
+        let stuck = table.flight.as_ref().is_some_and(|f| f.retry.is_some()) && table.bytes_unwritten() >= stands_still_at;
+        if table.closed.len() >= CLOSED_MAX || stuck {
+            table.blocked = Some(now);
+            self.mark("stalled");
+            return Verdict::PassOver;
+        }
+        if self.replayed_otherwise(change.table, change.transaction) {
+            return Verdict::PassOver;
+        }
+        Verdict::Take
+    }
+
+    /// Compares what was seen again of a divided transaction with what its cut says, once (rule P3).
+    fn replayed_otherwise(&mut self, name: &TableName, transaction: &Transaction) -> bool {
+        let Some(table) = self.tables.get_mut(name) else { return false };
+        let Some(seen) = table.replayed.remove(transaction) else { return false };
+        let Some(within) = table.taken.within().get(transaction) else { return false };
+        if seen == within.digest {
+            return false;
+        }
+        let why = format!(
+            "the log tells transaction {transaction:?} otherwise than before: {} changes up to {:?} were committed, {} are there now. \
+             The copy can't be continued from inside it; it needs a new snapshot",
+            within.digest.count, within.last, seen.count
+        );
+        table.blocked = Some(self.now);
+        self.mark("coordinate-shifted");
+        self.halt_in_front(name, why, None);
+        true
+    }
+
+    /// A transaction ended: each table that stands in front of its end and has taken all of it takes the end.
+    pub(crate) fn take_end(&mut self, transaction: &Transaction, upto: &Position) {
+        for name in self.names() {
+            if self.replayed_otherwise(&name, transaction) {
+                continue;
+            }
+            let Some(table) = self.tables.get_mut(&name) else { continue };
+            if !table.takes_positions() || table.taken.upto().contains(upto) {
+                continue;
+            }
+            if planted!(self.config, CutFromReader) {
+                table.taken = Cut::at(self.log.read.join(upto));
+            }
+            table.taken.join_position(upto);
+            let limits = &self.config.checkpoint;
+            let full = table.open.taken >= limits.rows || table.open.bytes >= limits.bytes;
+            if full && table.taken.is_whole() && table.flight.is_none() && table.closed.is_empty() {
+                self.close(&name);
+            }
+        }
+    }
+
+    /// Nothing for us up to here. Inside a transaction it says nothing of that transaction's rows.
+    pub(crate) fn take_keepalive(&mut self, upto: &Position) {
+        for name in self.names() {
+            let Some(table) = self.tables.get_mut(&name) else { continue };
+            let inside = !table.taken.is_whole() && !planted!(self.config, KeepaliveInsideTransaction);
+            if table.takes_positions() && !inside {
+                table.taken.join_position(upto);
+            }
+        }
+    }
+
+    /// Closes a table's open checkpoint.
+    pub(crate) fn close(&mut self, name: &TableName) {
+        if let Some(table) = self.tables.get_mut(name) {
+            table.close();
+        }
+    }
+
+    /// Closes what age, a block, the end of the run or the budget says should close.
+    pub(crate) fn close_what_is_due(&mut self) {
+        let (now, age) = (self.now, self.config.checkpoint.age);
+        for name in self.names() {
+            let Some(table) = self.tables.get_mut(&name) else { continue };
+            if table.open.taken == 0 || table.flight.is_some() || !table.closed.is_empty() {
+                continue;
+            }
+            let whole = table.taken.is_whole();
+            let due = if whole { table.open.opened + age } else { table.open.opened + age.times(3) };
+            if table.blocked.is_some() || self.drain.is_closing() || due <= now {
+                if !whole {
+                    self.mark("closed-inside-transaction");
+                }
+                self.close(&name);
+            }
+        }
+        if self.budget.is_full(self.config.budget_bytes_max) {
+            self.close_the_largest();
+        }
+    }
+
+    /// At the budget's bound the largest open checkpoint of a table that nothing runs for closes, also inside a transaction.
+    fn close_the_largest(&mut self) {
+        let largest = self
+            .tables
+            .iter()
+            .filter(|(_, t)| t.open.bytes > 0 && t.flight.is_none() && t.closed.is_empty())
+            .max_by_key(|(_, t)| t.open.bytes)
+            .map(|(name, _)| name.clone());
+        if let Some(name) = largest {
+            self.mark("closed-for-budget");
+            self.close(&name);
+        }
+    }
+
+    /// What a person asks of a table.
+    pub(crate) fn operate(&mut self, operator: Operator) {
+        match operator {
+            Operator::Drain => {
+                self.mark("drain");
+                self.drain.begin(crate::coordinator::StopReason::Drained);
+            }
+            Operator::Pause(name) => {
+                let Some(table) = self.tables.get_mut(&name) else { return };
+                if table.phase == Phase::Streaming {
+                    table.phase = Phase::Paused;
+                    self.want(&name, Phase::Paused);
+                    self.mark("paused");
+                }
+            }
+            Operator::Resume(name) => self.resume(&name),
+            Operator::Skip(name) => {
+                let Some(table) = self.tables.get_mut(&name) else { return };
+                if let (Phase::Halted, Some(at)) = (table.phase, table.refused.take()) {
+                    table.skip = Some(at);
+                    self.resume(&name);
+                }
+            }
+            Operator::Release(name) => {
+                if self.tables.get(&name).is_some_and(|t| matches!(t.phase, Phase::Paused | Phase::Halted)) {
+                    self.release(&name);
+                }
+            }
+        }
+    }
+
+    fn resume(&mut self, name: &TableName) {
+        let released = self.wants_snapshot(name);
+        let Some(table) = self.tables.get_mut(name) else { return };
+        if !matches!(table.phase, Phase::Paused | Phase::Halted) || released {
+            return;
+        }
+        table.phase = Phase::Streaming;
+        table.why = None;
+        table.refused = None;
+        let passed_over = table.blocked.take().is_some();
+        self.want(name, Phase::Streaming);
+        if passed_over {
+            self.mark("resume-goes-back");
+            self.go_back();
+        }
+    }
+}
+
+impl Table {
+    /// Prepares the open checkpoint for its first change.
+    fn begin_taking(&mut self, now: crate::time::Time) {
+        if self.open.taken == 0 {
+            self.open.opened = now;
+            self.open.before = self.taken.upto().clone();
+            self.open.first_sequence = self.sequence + 1;
+        }
+    }
+
+    /// Do ends of transactions and keepalives move it?
+    fn takes_positions(&self) -> bool {
+        matches!(self.phase, Phase::Streaming | Phase::Paused) && self.blocked.is_none()
+    }
+}
+
+fn table_divides_several(table: Option<&Table>) -> bool {
+    table.is_some_and(|t| t.taken.within().len() > 1)
+}

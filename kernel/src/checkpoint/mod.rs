@@ -1,0 +1,232 @@
+//! Checkpoints: a table's rows from the log until they are durable (rules C).
+//!
+//! A table has one *open* checkpoint that takes rows, at most two *closed* ones that wait, and at most one *in flight*:
+//! written, then committed. Each becomes visible whole, in order, with the state that says how far the copy goes.
+
+mod commit;
+mod intake;
+
+pub(crate) use intake::Change;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::coordinator::RowRange;
+use crate::flow::Backoff;
+use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, TableName, Token, Version};
+use crate::position::{Coordinate, Cut, Digest, Position, Transaction};
+use crate::state::{Phase, TableState};
+use crate::time::Time;
+
+/// Rows of one table that become visible together.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Checkpoint {
+    pub(crate) number: CheckpointNumber,
+    /// The table's `taken` at closing.
+    pub(crate) cut: Cut,
+    /// The table's own whole `taken` when its first row was taken: what was complete then (rule A1).
+    pub(crate) before: Position,
+    pub(crate) opened: Time,
+    pub(crate) rows: Vec<RowRange>,
+    /// Rows and other changes taken; more than are in `rows` after a truncate or a skip.
+    pub(crate) taken: u64,
+    pub(crate) bytes: u64,
+    /// Row numbers: of the first row in `rows`, and the last one given so far.
+    pub(crate) first_sequence: u64,
+    pub(crate) last_sequence: u64,
+    pub(crate) truncate_first: bool,
+    /// Rows of lower versions do not belong to the table any more.
+    pub(crate) begun: Option<Version>,
+    /// The table's schema after it.
+    pub(crate) schema: Option<String>,
+    pub(crate) kind: Kind,
+}
+
+/// What a checkpoint is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) enum Kind {
+    /// Rows.
+    #[default]
+    Data,
+    /// This life's incarnation under the state that was found; no data, so the same commit id (rule R3).
+    Claim,
+    /// A table that joins without rows: its base is stored before anything relies on it.
+    Join,
+}
+
+/// A checkpoint being made durable.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Flight {
+    pub(crate) point: Checkpoint,
+    pub(crate) new: TableState,
+    pub(crate) step: Step,
+    /// The command whose answer is awaited; of another one it is stale.
+    pub(crate) command: CommandId,
+    /// The present try at writing the part, if the checkpoint has rows.
+    pub(crate) attempt: Option<AttemptId>,
+    pub(crate) written: bool,
+    /// When the step is tried again; `None` while it runs.
+    pub(crate) retry: Option<Backoff>,
+    /// Was its outcome ever unknown? Then nothing of it may be deleted (rule C8).
+    pub(crate) ever_unknown: bool,
+}
+
+/// Where a flight is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Step {
+    /// A worker nets and writes.
+    Write,
+    /// The sink makes it visible.
+    Commit,
+    /// The outcome was unknown: is the commit there?
+    Resolve,
+    /// Somebody else committed: is this life still the newest?
+    Validate,
+}
+
+/// A durable commit that the quiet position has not passed yet.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Recent {
+    pub(crate) commit: CommitId,
+    /// The table's whole `taken` that preceded its first row.
+    pub(crate) before: Position,
+}
+
+/// Everything known of one table.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Table {
+    pub(crate) phase: Phase,
+    /// In phase needs-snapshot: the generation that ends it.
+    pub(crate) needed: u64,
+    pub(crate) why: Option<String>,
+    /// The command that recovers it, until its state is known.
+    pub(crate) recovering: Option<CommandId>,
+    pub(crate) recovery_retry: Option<Backoff>,
+    pub(crate) stored: Option<TableState>,
+    pub(crate) token: Token,
+    /// Every row of the table at or below it is in exactly one place: in a checkpoint, in flight, durable or covered.
+    pub(crate) taken: Cut,
+    /// It passed over a row; until the reader goes back `taken` stands still (rule R6).
+    pub(crate) blocked: Option<Time>,
+    pub(crate) open: Checkpoint,
+    pub(crate) closed: VecDeque<Checkpoint>,
+    pub(crate) flight: Option<Flight>,
+    /// The one commit that was asked for and not answered.
+    pub(crate) committing: Option<CommandId>,
+    /// The failures in a row of the step that runs now.
+    pub(crate) last_failure: Option<Backoff>,
+    pub(crate) recent: VecDeque<Recent>,
+    /// Rows of divided transactions seen again, until they are compared with the cut (rule P3).
+    pub(crate) replayed: BTreeMap<Transaction, Digest>,
+    pub(crate) sequence: u64,
+    pub(crate) commits: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) discarded: bool,
+    pub(crate) schema: Option<String>,
+    /// The event that halted it.
+    pub(crate) refused: Option<(Transaction, Coordinate)>,
+    /// The event that somebody wants passed.
+    pub(crate) skip: Option<(Transaction, Coordinate)>,
+    pub(crate) durable_commits: u64,
+    pub(crate) durable_rows: u64,
+}
+
+/// Rows that wait: closed checkpoints beyond this make the table pass over further rows (rule C3).
+pub(crate) const CLOSED_MAX: usize = 2;
+
+impl Table {
+    pub(crate) fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            needed: 0,
+            why: None,
+            recovering: None,
+            recovery_retry: None,
+            stored: None,
+            token: Token::from(""),
+            taken: Cut::default(),
+            blocked: None,
+            open: Checkpoint::default(),
+            closed: VecDeque::new(),
+            flight: None,
+            committing: None,
+            last_failure: None,
+            recent: VecDeque::new(),
+            replayed: BTreeMap::new(),
+            sequence: 0,
+            commits: 0,
+            checkpoints: 0,
+            discarded: false,
+            schema: None,
+            refused: None,
+            skip: None,
+            durable_commits: 0,
+            durable_rows: 0,
+        }
+    }
+
+    /// The generation of the copy that is stored.
+    pub(crate) fn generation(&self) -> u64 {
+        self.stored.as_ref().map_or(0, |s| s.generation)
+    }
+
+    /// Is it one that the source's log is kept for? (Rule A3; a snapshot being read holds its base, too.)
+    pub(crate) fn is_member(&self) -> bool {
+        !matches!(self.phase, Phase::NeedsSnapshot)
+    }
+
+    /// Checkpoints with something that is not durable, the oldest first.
+    pub(crate) fn owed(&self) -> impl Iterator<Item = &Checkpoint> {
+        self.flight
+            .iter()
+            .map(|f| &f.point)
+            .chain(&self.closed)
+            .chain((self.open.taken > 0).then_some(&self.open))
+            .filter(|c| c.kind != Kind::Claim)
+    }
+
+    /// At or below this the table has no row that is not durable (rule A1).
+    pub(crate) fn complete(&self) -> Position {
+        match self.owed().next() {
+            Some(oldest) => oldest.before.meet(self.taken.upto()),
+            None => self.taken.upto().clone(),
+        }
+    }
+
+    /// Is anything of it on its way to the sink?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.flight.is_none() && self.closed.is_empty() && self.open.taken == 0
+    }
+
+    /// Closes the open checkpoint.
+    pub(crate) fn close(&mut self) {
+        let mut closed = core::mem::take(&mut self.open);
+        self.checkpoints += 1;
+        closed.number = CheckpointNumber(self.checkpoints);
+        closed.cut = self.taken.clone();
+        closed.last_sequence = self.sequence;
+        closed.schema.clone_from(&self.schema);
+        self.closed.push_back(closed);
+    }
+
+    /// Bytes of rows that are not written.
+    pub(crate) fn bytes_unwritten(&self) -> u64 {
+        let flying = self.flight.iter().filter(|f| !f.written).map(|f| f.point.bytes);
+        flying.chain(self.closed.iter().map(|c| c.bytes)).sum::<u64>() + self.open.bytes
+    }
+
+    /// Rows that the row store must hold for it.
+    pub(crate) fn rows_unwritten(&self) -> u64 {
+        let points = self.flight.iter().map(|f| &f.point).chain(&self.closed).chain([&self.open]);
+        points.flat_map(|c| &c.rows).map(|r| u64::from(r.count())).sum()
+    }
+
+    /// What `status` says.
+    pub(crate) fn rows_owed(&self) -> u64 {
+        self.owed().map(|c| c.taken).sum()
+    }
+}
+
+/// Tables by name.
+pub(crate) type Tables = BTreeMap<TableName, Table>;

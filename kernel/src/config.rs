@@ -1,0 +1,147 @@
+//! What a machine is told once, when it begins. Every bound has its name here.
+
+use alloc::collections::BTreeMap;
+
+use crate::id::TableName;
+use crate::time::Duration;
+
+/// The configuration of one life of a pipeline.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Config {
+    /// The member tables.
+    pub tables: BTreeMap<TableName, TableConfig>,
+    /// When a checkpoint closes.
+    pub checkpoint: CheckpointLimits,
+    /// How often the pipeline record is stored for the quiet position alone.
+    pub record_interval: Duration,
+    /// How long after an empty read the log is read again.
+    pub poll_interval: Duration,
+    /// Bytes of rows kept for parts that are not written (rule O9).
+    pub budget_bytes_max: u64,
+    /// Bytes that one read of the log may bring.
+    pub read_bytes_max: u64,
+    /// Retries of what failed transiently.
+    pub retry: Retry,
+    /// How long a blocked table may keep the source from discarding before it is released; `None` for sources that keep all.
+    pub hold: Option<Duration>,
+    /// The least time between two goings back of the reader because a stalled table caught up (rule C3).
+    pub rewind_interval: Duration,
+    /// Runs of commits that a state lists as its ancestors (rule A2).
+    pub ancestor_runs_max: usize,
+    /// Durable commits of a table that are remembered until the quiet position passes them.
+    pub recent_commits_max: usize,
+    /// End once every table has taken what the log held when it was opened.
+    pub until_current: bool,
+    /// The one wrong rule of a simulator's run.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::planted::PlantedBug>,
+}
+
+/// How one table is treated.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TableConfig {
+    /// Where a table begins that neither the sink nor the record knows.
+    pub join: Join,
+    /// Does the sink replace rows by key? A keyless target can't take rows twice.
+    pub keyed: bool,
+    /// Is the state written by compare-and-set, in one act with the data? Else each life claims the table first (rule R3).
+    pub state_with_data: bool,
+    /// What a TRUNCATE of the source does.
+    pub on_truncate: OnTruncate,
+    /// What a fault of this table does to the others.
+    pub on_error: OnError,
+}
+
+/// Where a new table begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Join {
+    /// At the beginning of a log that can still be read from there.
+    Beginning,
+    /// At the end that the log has when it is opened: only what comes from now on.
+    Now,
+    /// With a snapshot.
+    Snapshot,
+}
+
+/// What a TRUNCATE of the source does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnTruncate {
+    /// It empties the target.
+    Propagate,
+    /// It is counted and passed over.
+    Ignore,
+    /// It halts the table.
+    Fail,
+}
+
+/// What a fault of one table does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnError {
+    /// The table halts, the others go on.
+    Halt,
+    /// The run ends, the others' rows committed.
+    Stop,
+}
+
+/// When a checkpoint closes (rule C1). At twice `rows` or `bytes`, and at three times `age`, also inside a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CheckpointLimits {
+    /// Since its first row.
+    pub age: Duration,
+    /// Rows taken.
+    pub rows: u64,
+    /// Bytes of rows taken.
+    pub bytes: u64,
+}
+
+/// How a transient failure is retried.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Retry {
+    /// After the first failure; doubles with each.
+    pub first: Duration,
+    /// At most.
+    pub most: Duration,
+    /// One step failing for so long ends the run; `None` is never.
+    pub give_up_after: Option<Duration>,
+}
+
+impl Config {
+    /// Defaults for these tables.
+    pub fn new(tables: BTreeMap<TableName, TableConfig>) -> Self {
+        Self {
+            tables,
+            checkpoint: CheckpointLimits { age: Duration::from_secs(10), rows: 1_000_000, bytes: 256 << 20 },
+            record_interval: Duration::from_secs(10),
+            poll_interval: Duration::from_millis(100),
+            budget_bytes_max: 128 << 20,
+            read_bytes_max: 8 << 20,
+            retry: Retry { first: Duration::from_millis(200), most: Duration::from_secs(10), give_up_after: None },
+            hold: None,
+            rewind_interval: Duration::from_secs(5),
+            ancestor_runs_max: 16,
+            recent_commits_max: 64,
+            until_current: false,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+}
+
+impl TableConfig {
+    /// A keyed table of a staging sink, read from the beginning of the log.
+    pub fn new() -> Self {
+        Self {
+            join: Join::Beginning,
+            keyed: true,
+            state_with_data: true,
+            on_truncate: OnTruncate::Propagate,
+            on_error: OnError::Halt,
+        }
+    }
+}
+
+impl Default for TableConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,277 @@
+//! The coordinator: one life of a pipeline, from reading its record to its last commit.
+//!
+//! # Contract
+//!
+//! [`Coordinator::handle_input`] with one fact, then [`Coordinator::poll_output`] until `None`, then sleep until
+//! [`Coordinator::poll_timeout`] or the next fact. Outputs drained together may run at once and finish in any order, each
+//! at most once, except those of one *lane* (the commits of a table; the acknowledgements of the source), which run first
+//! in, first out. Nobody retries but the machine. An answer carries its command's id, and ids carry the incarnation, so an
+//! answer to somebody else is dropped. `handle_input` never panics, whatever it is given.
+//!
+//! # How a life goes
+//!
+//! 1. Read the record, take the next incarnation by compare-and-set, *then* read the tables' states, open the log, judge
+//!    where each table stands (rule R1; `start`).
+//! 2. One reader reads the log; rows go to their tables' open checkpoints (`flow::reading`, `checkpoint::intake`).
+//! 3. A closed checkpoint is written by a worker and committed by the sink (`checkpoint::commit`).
+//! 4. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
+
+mod message;
+mod start;
+mod status;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub use message::*;
+pub use status::{Status, Waiting};
+
+use crate::acknowledge::Record;
+use crate::checkpoint::Tables;
+use crate::config::Config;
+use crate::flow::{Budget, Drain, Log};
+use crate::id::{BatchId, CommandId, Incarnation, TableName};
+use crate::invariant::Violation;
+use crate::state::Phase;
+use crate::time::{Deadline, Time};
+
+/// One life of a pipeline.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Coordinator {
+    pub(crate) config: Config,
+    pub(crate) now: Time,
+    pub(crate) stage: Stage,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) next_command: u64,
+    pub(crate) next_attempt: u64,
+    pub(crate) starting: start::Starting,
+    pub(crate) record: Record,
+    pub(crate) tables: Tables,
+    pub(crate) log: Log,
+    pub(crate) budget: Budget,
+    pub(crate) drain: Drain,
+    pub(crate) outbox: VecDeque<Output>,
+    pub(crate) violation: Option<Violation>,
+    /// A newer life was heard of.
+    pub(crate) superseded: bool,
+    pub(crate) stale_answers: u64,
+    pub(crate) marks: BTreeMap<&'static str, u64>,
+}
+
+/// Where a life is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Stage {
+    /// The record is being read.
+    Reading,
+    /// The next incarnation is being taken.
+    Taking,
+    /// The tables' states are being read.
+    Recovering,
+    /// The log is being opened.
+    Opening,
+    /// Rows flow.
+    Running,
+    /// The log's session was lost: is this life still the newest?
+    Validating,
+    /// It is over.
+    Stopped,
+}
+
+impl Coordinator {
+    /// A new life. It knows nothing: what is stored it reads by its own commands, the first of which wait in
+    /// [`Coordinator::poll_output`].
+    pub fn new(now: Time, config: Config) -> Self {
+        let mut coordinator = Self {
+            config,
+            now,
+            stage: Stage::Reading,
+            incarnation: Incarnation(0),
+            next_command: 0,
+            next_attempt: 0,
+            starting: start::Starting::default(),
+            record: Record::default(),
+            tables: Tables::new(),
+            log: Log::default(),
+            budget: Budget::default(),
+            drain: Drain::default(),
+            outbox: VecDeque::new(),
+            violation: None,
+            superseded: false,
+            stale_answers: 0,
+            marks: BTreeMap::new(),
+        };
+        if crate::planted::planted!(coordinator.config, StatesBeforeIncarnation) {
+            coordinator.recover_tables();
+        }
+        coordinator.progress();
+        coordinator
+    }
+
+    /// Takes one fact.
+    pub fn handle_input(&mut self, now: Time, input: Input) {
+        debug_assert!(self.outbox.is_empty(), "drain the outputs before the next input");
+        self.now = self.now.max(now);
+        if self.is_stopped() {
+            return;
+        }
+        match input {
+            Input::PipelineStateRead { id, state, token } => self.pipeline_state_read(id, state.map(|s| *s), token),
+            Input::PipelineStateStored { id, outcome } => self.record_stored(id, outcome),
+            Input::TableRecovered { id, table, state, token } => self.table_recovered(id, &table, state.map(|s| *s), token),
+            Input::LogOpened { id, session, identity, floor, end } => self.log_opened(id, session, identity, floor, end),
+            Input::LogRead { id, batches, events, finished } => self.log_read(id, batches, events, finished),
+            Input::LogFailed { id, failure } => self.log_failed(id, failure),
+            Input::Written { attempt, outcome } => self.written(attempt, outcome),
+            Input::Committed { id, table, outcome } => self.committed(id, &table, outcome),
+            Input::Resolved { id, table, found, token } => self.resolved(id, &table, found, token),
+            Input::Failed { id, why } => self.failed(id, why),
+            Input::Refused { id, why } => self.refused(id, why),
+            Input::Operator(operator) => {
+                if self.stage != Stage::Stopped {
+                    self.operate(operator);
+                }
+            }
+            Input::Timeout => {}
+        }
+        self.progress();
+    }
+
+    /// The next command. Drain them all before the next input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop_front()
+    }
+
+    /// When, and why, this machine wants [`Input::Timeout`] though nothing has happened.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.deadlines().into_iter().min_by_key(|d| d.at)
+    }
+
+    /// Is this life over?
+    pub fn is_stopped(&self) -> bool {
+        self.stage == Stage::Stopped
+    }
+
+    /// The life's number; 0 until it is taken.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The batches that the row store must hold now, no more and no fewer (`rows-held-equal-rows-known`).
+    pub fn batches(&self) -> Vec<BatchId> {
+        self.budget.batches().collect()
+    }
+
+    /// How often each rare path was taken.
+    pub fn marks(&self) -> &BTreeMap<&'static str, u64> {
+        &self.marks
+    }
+
+    /// Everything that may go on without a new fact. Level, not edge: each step asks what is true now.
+    fn progress(&mut self) {
+        if !self.is_stopped() {
+            self.start_on();
+        }
+        if self.stage == Stage::Running {
+            self.close_what_is_due();
+            self.fly();
+            self.release_what_holds_too_long();
+            self.end_stalls();
+            self.end_when_current();
+            self.store_what_differs();
+            self.acknowledge_what_is_stored();
+            self.read_on();
+            self.stop_when_drained();
+        }
+        for batch in self.budget.take_released() {
+            self.outbox.push_back(Output::ReleaseBatch { batch });
+        }
+        if self.superseded && !self.is_stopped() && !crate::planted::planted!(self.config, SupersededStopsCommitsOnly) {
+            self.stop_as_superseded();
+        }
+    }
+
+    pub(crate) fn push(&mut self, output: Output) {
+        if self.is_stopped() {
+            return;
+        }
+        match self.check_edge(&output) {
+            Ok(()) => self.outbox.push_back(output),
+            Err(violation) => self.violate(violation.rule, violation.dump),
+        }
+    }
+
+    pub(crate) fn next_id(&mut self) -> CommandId {
+        self.next_command += 1;
+        CommandId { incarnation: self.incarnation, number: self.next_command }
+    }
+
+    pub(crate) fn mark(&mut self, path: &'static str) {
+        *self.marks.entry(path).or_default() += 1;
+    }
+
+    pub(crate) fn stale_answer(&mut self) {
+        self.stale_answers += 1;
+        self.mark("stale-answer");
+    }
+
+    pub(crate) fn names(&self) -> Vec<TableName> {
+        self.tables.keys().cloned().collect()
+    }
+
+    /// A rule of the kernel is broken. Of one table it would halt the table; all that are checked here are of shared truth.
+    pub(crate) fn violate(&mut self, rule: &'static str, dump: String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { rule, dump: dump.clone() });
+        }
+        self.stop(StopReason::Violation { rule, dump });
+    }
+
+    /// Ends this life at once: nothing that was prepared goes out any more.
+    pub(crate) fn stop(&mut self, reason: StopReason) {
+        if self.is_stopped() {
+            return;
+        }
+        self.stage = Stage::Stopped;
+        self.outbox.clear();
+        self.outbox.push_back(Output::Stop { reason });
+    }
+
+    /// A newer life has begun: this one stops everything, not only its commits (rule R5).
+    pub(crate) fn supersede(&mut self, by: Incarnation) {
+        self.superseded = true;
+        self.starting.superseded_by = by;
+        self.mark("superseded");
+    }
+
+    fn stop_as_superseded(&mut self) {
+        let by = self.starting.superseded_by;
+        self.stop(StopReason::Superseded { by });
+    }
+
+    fn stop_when_drained(&mut self) {
+        let Some(reason) = self.drain.reason().cloned() else { return };
+        let settled = self.tables.values().all(|t| t.is_settled());
+        if settled && self.record.is_settled() && !self.record_differs() {
+            // What was said in this step still goes out.
+            self.outbox.push_back(Output::Stop { reason });
+            self.stage = Stage::Stopped;
+        }
+    }
+
+    /// A member table that only a new snapshot can help, and why.
+    pub(crate) fn needs_snapshot(&mut self, name: &TableName, why: String) {
+        self.give_up(name);
+        let Some(table) = self.tables.get_mut(name) else { return };
+        table.phase = Phase::NeedsSnapshot;
+        table.needed = table.generation() + 1;
+        table.blocked = None;
+        table.why = Some(why);
+        self.want(name, Phase::NeedsSnapshot);
+    }
+
+    fn boxed_state(state: Option<&crate::state::TableState>) -> Option<Box<crate::state::TableState>> {
+        state.cloned().map(Box::new)
+    }
+}

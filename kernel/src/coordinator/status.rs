@@ -1,0 +1,179 @@
+//! The read-only view: what each table does, and what everything waits for.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Coordinator, Stage, TableStatus};
+use crate::checkpoint::Step;
+use crate::id::{Incarnation, TableName};
+use crate::planted::planted;
+use crate::position::Position;
+use crate::state::Phase;
+use crate::time::{Deadline, Time};
+
+/// A life as people see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// The life's number; 0 until it is taken.
+    pub incarnation: Incarnation,
+    /// Is it past its beginning?
+    pub running: bool,
+    /// Each member table.
+    pub tables: BTreeMap<TableName, TableStatus>,
+    /// The stored quiet position: nothing at or below it is owed.
+    pub quiet: Position,
+    /// What the source may forget.
+    pub acknowledged: Position,
+    /// What was read, ever.
+    pub received: Position,
+    /// Where the log ended when it was opened.
+    pub end: Position,
+    /// Bytes of rows held.
+    pub bytes_held: u64,
+    /// What is waited for.
+    pub waiting: Vec<Waiting>,
+}
+
+/// One thing that is waited for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// The table, if it is one's.
+    pub table: Option<TableName>,
+    /// For what.
+    pub what: &'static str,
+    /// Since when, where that is known.
+    pub since: Option<Time>,
+    /// What failed last, for people.
+    pub why: Option<String>,
+    /// What ends it: an answer, a time, or a person.
+    pub ended_by: &'static str,
+}
+
+impl Coordinator {
+    /// The read-only view.
+    pub fn status(&self) -> Status {
+        Status {
+            incarnation: self.incarnation,
+            running: self.stage == Stage::Running,
+            tables: self.tables.iter().map(|(name, table)| (name.clone(), table.status())).collect(),
+            quiet: self.record.known.quiet.clone(),
+            acknowledged: self.log.acknowledged.clone(),
+            received: self.log.received.clone(),
+            end: self.log.end.clone(),
+            bytes_held: self.budget.used(),
+            waiting: self.waiting(),
+        }
+    }
+
+    /// Everything that is waited for. Empty when every table is at the end of what was read and all of it is durable.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
+        let wait =
+            |table: Option<&TableName>, what, since, why, ended_by| Waiting { table: table.cloned(), what, since, why, ended_by };
+        let starting = match self.stage {
+            Stage::Reading => Some("the pipeline record to be read"),
+            Stage::Taking => Some("an incarnation to be taken"),
+            Stage::Recovering => Some("table states to be read"),
+            Stage::Opening => Some("the log to be opened"),
+            Stage::Validating => Some("the pipeline record to be read again"),
+            Stage::Running | Stage::Stopped => None,
+        };
+        if let Some(what) = starting {
+            let since = self.starting.retry.map(|r| r.since);
+            waiting.push(wait(None, what, since, self.starting.why.clone(), "an answer or retry.giveUpAfter"));
+        }
+        if self.stage == Stage::Running && self.record_differs_in_phases() {
+            waiting.push(wait(None, "the pipeline record to be stored", None, None, "an answer or retry.giveUpAfter"));
+        }
+        for (name, table) in &self.tables {
+            if let Some(flight) = &table.flight {
+                let what = match flight.step {
+                    Step::Write => "rows to be written",
+                    Step::Commit => "a commit",
+                    Step::Resolve => "the outcome of a commit",
+                    Step::Validate => "the pipeline record, after a foreign commit",
+                };
+                let since = flight.retry.map(|r| r.since);
+                waiting.push(wait(Some(name), what, since, table.why.clone(), "an answer or retry.giveUpAfter"));
+            } else if !table.is_settled() {
+                waiting.push(wait(Some(name), "a checkpoint to close", Some(table.open.opened), None, "its age, rows or bytes"));
+            }
+            match table.phase {
+                Phase::Paused | Phase::Halted => {
+                    waiting.push(wait(
+                        Some(name),
+                        table.phase.as_str(),
+                        table.blocked,
+                        table.why.clone(),
+                        "resume, skip, or source.hold",
+                    ));
+                }
+                Phase::NeedsSnapshot => waiting.push(wait(Some(name), "a snapshot", None, table.why.clone(), "a new snapshot")),
+                Phase::Streaming if table.blocked.is_some() => {
+                    waiting.push(wait(Some(name), "its own queue, then the log again", table.blocked, None, "its commits"));
+                }
+                Phase::Pending | Phase::Snapshotting | Phase::Streaming => {}
+            }
+        }
+        waiting
+    }
+
+    pub(super) fn deadlines(&self) -> Vec<Deadline> {
+        let mut deadlines = Vec::new();
+        let mut at = |at, why| deadlines.push(Deadline { at, why });
+        if self.is_stopped() {
+            return deadlines;
+        }
+        if let (None, Some(retry)) = (self.starting.asked, self.starting.retry) {
+            at(retry.at, "start again");
+        }
+        for table in self.tables.values() {
+            if let (None, Some(retry)) = (table.recovering, table.recovery_retry) {
+                at(retry.at, "recover again");
+            }
+        }
+        if self.stage != Stage::Running {
+            return deadlines;
+        }
+        if let Some(when) = self.record_due_at() {
+            at(when, "store the record");
+        }
+        let reads = self.log.reading.is_none() && !self.log.finished && !self.drain.is_closing();
+        if reads && !self.budget.is_full(self.config.budget_bytes_max) {
+            at(self.log.next_read, "read the log");
+        }
+        let stalled = |t: &&crate::checkpoint::Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
+        if self.tables.values().any(|t| stalled(&t)) && !planted!(self.config, StallNeverEnds) {
+            at(self.log.next_unstall, "go back for a table that had stalled");
+        }
+        for table in self.tables.values() {
+            if let Some(retry) = table.flight.as_ref().and_then(|f| f.retry) {
+                at(retry.at, "try again");
+            }
+            if table.open.taken > 0 && table.flight.is_none() && table.closed.is_empty() {
+                let age = self.config.checkpoint.age;
+                at(table.open.opened + if table.taken.is_whole() { age } else { age.times(3) }, "close a checkpoint");
+            }
+            if let (Some(hold), Some(since), true) = (self.config.hold, table.blocked, self.may_be_released(table)) {
+                at(since + hold, "release a table that holds the source");
+            }
+        }
+        deadlines
+    }
+}
+
+impl crate::checkpoint::Table {
+    fn status(&self) -> TableStatus {
+        TableStatus {
+            phase: self.phase,
+            why: self.why.clone(),
+            stored: self.stored.clone(),
+            taken: self.taken.upto().clone(),
+            rows_owed: self.rows_owed(),
+            rows_durable: self.durable_rows,
+            commits: self.durable_commits,
+            blocked: self.blocked.is_some(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! How fast things may go: the byte budget, the reader's place in the log, retries, and the end of a run.
+
+mod reading;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use crate::config::Retry;
+use crate::coordinator::{HeldBatch, RowRange, StopReason};
+use crate::id::{BatchId, CommandId, Session};
+use crate::position::{LogIdentity, Position, Transaction};
+use crate::time::Time;
+
+/// Rows in the row store, counted once when they are read and released once when nothing needs them (rule O9).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Budget {
+    held: BTreeMap<BatchId, Held>,
+    used: u64,
+    /// Ever, for the invariant.
+    granted: u64,
+    given_back: u64,
+    /// Given back and not yet told to the pump.
+    released: VecDeque<BatchId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Held {
+    bytes: u64,
+    /// Rows that something may still need.
+    rows: u32,
+}
+
+impl Budget {
+    /// Rows came from the log.
+    pub(crate) fn grant(&mut self, batch: HeldBatch) {
+        self.used += batch.bytes;
+        self.granted += batch.bytes;
+        self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows });
+        if batch.rows == 0 {
+            self.release(batch.batch);
+        }
+    }
+
+    /// These rows are needed no more.
+    pub(crate) fn pass_over(&mut self, rows: &RowRange) {
+        if let Some(held) = self.held.get_mut(&rows.batch) {
+            held.rows = held.rows.saturating_sub(rows.count());
+            if held.rows == 0 {
+                self.release(rows.batch);
+            }
+        }
+    }
+
+    fn release(&mut self, batch: BatchId) {
+        if let Some(held) = self.held.remove(&batch) {
+            self.used -= held.bytes;
+            self.given_back += held.bytes;
+            self.released.push_back(batch);
+        }
+    }
+
+    /// What was released since the last call.
+    pub(crate) fn take_released(&mut self) -> Vec<BatchId> {
+        self.released.drain(..).collect()
+    }
+
+    pub(crate) fn is_full(&self, bytes_max: u64) -> bool {
+        self.used >= bytes_max
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The batches that the row store must hold, no more and no fewer.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = BatchId> {
+        self.held.keys().copied()
+    }
+
+    /// Granted = given back + held?
+    pub(crate) fn is_conserved(&self) -> bool {
+        let held: u64 = self.held.values().map(|h| h.bytes).sum();
+        held == self.used && self.granted == self.given_back + self.used
+    }
+
+    /// Rows held, for comparison with the rows that checkpoints name.
+    pub(crate) fn rows(&self) -> u64 {
+        self.held.values().map(|h| u64::from(h.rows)).sum()
+    }
+
+    /// A planted bug: bytes given back that were given back before.
+    pub(crate) fn release_again(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+        self.given_back += bytes;
+    }
+}
+
+/// The one reader's place in the log, and what was heard and said in this session.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) session: Session,
+    pub(crate) identity: LogIdentity,
+    /// What could no longer be streamed when the log was opened.
+    pub(crate) floor: Position,
+    /// Where it ended when it was last opened.
+    pub(crate) end: Position,
+    /// Where the log ended when it was first opened.
+    pub(crate) first_end: Option<Position>,
+    /// The read whose answer is awaited.
+    pub(crate) reading: Option<CommandId>,
+    /// The next read begins anew, from `read`.
+    pub(crate) restart: bool,
+    pub(crate) next_read: Time,
+    /// Ends of transactions and keepalives that the reader has passed since it began anew.
+    pub(crate) read: Position,
+    /// Transactions begun and not ended since then.
+    pub(crate) inside: BTreeSet<Transaction>,
+    /// All that the source sent, ever (rule A4).
+    pub(crate) received: Position,
+    /// Acknowledged, ever.
+    pub(crate) acknowledged: Position,
+    /// Acknowledged in this session: an acknowledgement dies with its session.
+    pub(crate) said: Position,
+    pub(crate) finished: bool,
+    /// No going back for a stalled table before this.
+    pub(crate) next_unstall: Time,
+}
+
+/// A step that failed transiently and is tried again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Backoff {
+    /// Of the first failure in a row.
+    pub(crate) since: Time,
+    /// Failures in a row.
+    pub(crate) tries: u32,
+    /// When it is tried again.
+    pub(crate) at: Time,
+}
+
+impl Backoff {
+    /// After one more failure.
+    pub(crate) fn after(last: Option<Backoff>, now: Time, retry: &Retry) -> Backoff {
+        let (since, tries) = last.map_or((now, 0), |b| (b.since, b.tries.saturating_add(1)));
+        let wait = retry.first.times(1 << tries.min(20)).min(retry.most);
+        Backoff { since, tries, at: now + wait }
+    }
+
+    /// Has it failed for longer than anybody wants to wait?
+    pub(crate) fn is_hopeless(&self, now: Time, retry: &Retry) -> bool {
+        retry.give_up_after.is_some_and(|most| self.since + most <= now)
+    }
+}
+
+/// The end of a run: nothing more is read, everything taken is committed, the record is stored, then it stops.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Drain {
+    reason: Option<StopReason>,
+}
+
+impl Drain {
+    /// Begins; an earlier reason stays.
+    pub(crate) fn begin(&mut self, reason: StopReason) {
+        self.reason.get_or_insert(reason);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    pub(crate) fn reason(&self) -> Option<&StopReason> {
+        self.reason.as_ref()
+    }
+}

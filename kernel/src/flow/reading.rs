@@ -1,0 +1,199 @@
+//! The one reader: when it reads, what comes of what it read, and when it goes back.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Backoff;
+use crate::checkpoint::{Change, Table};
+use crate::coordinator::{Coordinator, HeldBatch, LogEvent, Output, Restart, Stage, StopReason};
+use crate::id::CommandId;
+use crate::outcome::LogFailure;
+use crate::planted::planted;
+use crate::position::Position;
+use crate::state::Phase;
+
+impl Coordinator {
+    /// Reads on if nothing speaks against it.
+    pub(crate) fn read_on(&mut self) {
+        let waits = self.log.reading.is_some() || self.now < self.log.next_read || self.log.finished || self.drain.is_closing();
+        if waits || self.budget.is_full(self.config.budget_bytes_max) {
+            return;
+        }
+        let restart = self.log.restart.then(|| Restart { from: self.log.read.clone(), divided: self.divided() });
+        self.log.restart = false;
+        let id = self.next_id();
+        self.log.reading = Some(id);
+        let (session, bytes_max) = (self.log.session, self.config.read_bytes_max);
+        self.push(Output::ReadLog { id, session, restart, bytes_max });
+    }
+
+    /// The points behind which rows must be divided, so that a cut covers all or none of an event.
+    fn divided(&self) -> Vec<(crate::id::TableName, crate::position::Transaction, crate::position::Coordinate)> {
+        let of_table = |(name, table): (&crate::id::TableName, &Table)| {
+            let entries = table.taken.within().iter();
+            entries.map(|(transaction, within)| (name.clone(), transaction.clone(), within.last)).collect::<Vec<_>>()
+        };
+        self.tables.iter().flat_map(of_table).collect()
+    }
+
+    pub(crate) fn log_read(&mut self, id: CommandId, batches: Vec<HeldBatch>, events: Vec<LogEvent>, finished: bool) {
+        for batch in batches {
+            self.budget.grant(batch);
+        }
+        if self.log.reading != Some(id) {
+            // A read from before the reader went back: its rows are read again.
+            self.stale_answer();
+            for event in &events {
+                if let LogEvent::Rows { rows, .. } = event {
+                    self.budget.pass_over(rows);
+                }
+            }
+            return;
+        }
+        self.log.reading = None;
+        self.log.next_read = if events.is_empty() { self.now + self.config.poll_interval } else { self.now };
+        for event in events {
+            if self.is_stopped() {
+                return;
+            }
+            self.log_event(event);
+        }
+        // A table may have been blocked while the end was read: then the reader goes back, and finishes once more.
+        self.log.finished = finished && !self.log.restart;
+    }
+
+    fn log_event(&mut self, event: LogEvent) {
+        match event {
+            LogEvent::Rows { table, transaction, rows, bytes, first, last, digest } => {
+                self.log.inside.insert(transaction.clone());
+                self.take_rows(&Change { table: &table, transaction: &transaction, first, last, digest }, rows, bytes);
+            }
+            LogEvent::Truncated { table, transaction, coordinate } => {
+                self.log.inside.insert(transaction.clone());
+                self.take_truncate(&Change::event(&table, &transaction, coordinate));
+            }
+            LogEvent::Schema { table, transaction, coordinate, schema } => {
+                self.log.inside.insert(transaction.clone());
+                self.take_schema(&Change::event(&table, &transaction, coordinate), schema);
+            }
+            LogEvent::Refused { table, transaction, coordinate, why } => {
+                self.log.inside.insert(transaction.clone());
+                self.take_refused(&Change::event(&table, &transaction, coordinate), why);
+            }
+            LogEvent::Ended { transaction, upto } => {
+                self.log.inside.remove(&transaction);
+                if !upto.contains_transaction(&transaction) {
+                    let dump = alloc::format!("{transaction:?} ended at {upto}");
+                    return self.violate("position-names-finished-transactions", dump);
+                }
+                self.log.read.join_with(&upto);
+                self.log.received.join_with(&upto);
+                self.take_end(&transaction, &upto);
+            }
+            LogEvent::Keepalive { upto } => {
+                // Inside a transaction it may name a position beyond rows that were not delivered yet (rule A4).
+                if self.log.inside.is_empty() || planted!(self.config, KeepaliveInsideTransaction) {
+                    self.log.read.join_with(&upto);
+                    self.log.received.join_with(&upto);
+                    self.take_keepalive(&upto);
+                } else {
+                    self.mark("keepalive-inside-transaction");
+                }
+            }
+        }
+    }
+
+    /// The reader begins anew at the meet of what the tables that can take rows have taken (rule R6). Every table skips what
+    /// it has taken.
+    pub(crate) fn go_back(&mut self) {
+        let wants = |t: &&Table| t.blocked.is_none() && matches!(t.phase, Phase::Streaming | Phase::Paused | Phase::Halted);
+        let takens = || self.tables.values().filter(wants).map(|t| t.taken.upto());
+        let meet = if planted!(self.config, MinimumInsteadOfMeet) {
+            takens().min_by_key(|p| p.beyond(&Position::START)).cloned()
+        } else {
+            takens().cloned().reduce(|low, taken| low.meet(&taken))
+        };
+        if takens().any(|a| takens().any(|b| a.compare(b).is_none())) {
+            self.mark("went-back-to-incomparable");
+        }
+        let from = meet.unwrap_or_else(|| self.log.read.clone()).join(&self.log.floor);
+        self.log.received.join_with(&from);
+        self.log.read = from;
+        self.log.inside.clear();
+        self.log.reading = None;
+        self.log.restart = true;
+        self.log.finished = false;
+        self.log.next_read = self.now;
+        for table in self.tables.values_mut() {
+            // What was seen again counts from the new beginning; a divided transaction is seen from its first row.
+            table.replayed = table.taken.within().keys().map(|t| (t.clone(), Default::default())).collect();
+        }
+    }
+
+    pub(crate) fn log_failed(&mut self, id: CommandId, failure: LogFailure) {
+        let reading = self.log.reading == Some(id);
+        if !reading && self.starting.asked != Some(id) {
+            return self.stale_answer();
+        }
+        self.log.reading = None;
+        match failure {
+            LogFailure::SessionLost { why } if reading => {
+                self.mark("session-lost");
+                self.session_lost(why);
+            }
+            LogFailure::SessionLost { why } => self.start_failed(why),
+            LogFailure::Poison { why } if reading => {
+                self.mark("poison");
+                self.log.finished = true;
+                self.drain.begin(StopReason::Poison { why });
+            }
+            LogFailure::PositionLost { why } if reading => self.drain.begin(StopReason::PositionLost { why }),
+            LogFailure::Config { why } if reading => self.drain.begin(StopReason::Config { why }),
+            LogFailure::Poison { why } => self.stop(StopReason::Poison { why }),
+            LogFailure::PositionLost { why } => self.stop(StopReason::PositionLost { why }),
+            LogFailure::Config { why } => self.stop(StopReason::Config { why }),
+        }
+    }
+
+    /// Before the log is opened again this life asks whether it still is the newest (rule R4); two lives that reconnect
+    /// blindly steal the session from each other for ever.
+    fn session_lost(&mut self, why: String) {
+        self.starting.retry = Some(Backoff::after(self.starting.retry, self.now, &self.config.retry));
+        self.starting.why = Some(why);
+        self.stage = if planted!(self.config, ReconnectWithoutValidation) { Stage::Opening } else { Stage::Validating };
+    }
+
+    /// A stalled table whose rows are durable: the reader goes back for it, but not too often.
+    pub(crate) fn end_stalls(&mut self) {
+        let stalled = |t: &Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
+        let caught_up = self.tables.values().any(stalled);
+        if !caught_up || self.now < self.log.next_unstall || self.drain.is_closing() || planted!(self.config, StallNeverEnds) {
+            return;
+        }
+        for table in self.tables.values_mut().filter(|t| stalled(t)) {
+            table.blocked = None;
+        }
+        self.mark("stall-ends");
+        self.log.next_unstall = self.now + self.config.rewind_interval;
+        self.go_back();
+    }
+
+    /// Has everything been taken that the run is for?
+    pub(crate) fn end_when_current(&mut self) {
+        if self.drain.is_closing() {
+            return;
+        }
+        let target = match (&self.log.first_end, self.config.until_current, self.log.finished) {
+            (_, _, true) => None,
+            (Some(end), true, false) => Some(end),
+            _ => return,
+        };
+        let waits = |t: &&Table| {
+            t.phase == Phase::Streaming && (t.blocked.is_some() || target.is_some_and(|p| !t.taken.upto().contains(p)))
+        };
+        if !self.tables.values().any(|t| waits(&t)) {
+            self.mark("until-current");
+            self.drain.begin(StopReason::Drained);
+        }
+    }
+}

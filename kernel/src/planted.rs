@@ -1,0 +1,153 @@
+//! Wrong rules, switched on one at a time by the simulator to prove that its checks find them.
+//!
+//! A planted bug changes what a machine does, never what is checked. Without the feature `planted-bugs` this file is empty
+//! and [`planted!`] is the constant `false`: a released binary cannot contain them.
+
+/// Is this wrong rule switched on?
+#[cfg(feature = "planted-bugs")]
+macro_rules! planted {
+    ($config:expr, $bug:ident) => {
+        $crate::planted::is_on(&$config, $crate::planted::PlantedBug::$bug)
+    };
+}
+#[cfg(not(feature = "planted-bugs"))]
+macro_rules! planted {
+    ($config:expr, $bug:ident) => {
+        $crate::planted::never(&$config)
+    };
+}
+pub(crate) use planted;
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn is_on(config: &crate::config::Config, bug: PlantedBug) -> bool {
+    config.planted == Some(bug)
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn never(_: &crate::config::Config) -> bool {
+    false
+}
+
+#[cfg(feature = "planted-bugs")]
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $name:ident => $invariant:literal,)*) => {
+        /// One wrong rule. Each says what it does instead; [`PlantedBug::invariant`] names the check that must find it.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum PlantedBug {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl PlantedBug {
+            /// All of them.
+            pub const ALL: &'static [PlantedBug] = &[$(PlantedBug::$name,)*];
+
+            /// The invariant that claims to find it.
+            pub fn invariant(self) -> &'static str {
+                match self {
+                    $(PlantedBug::$name => $invariant,)*
+                }
+            }
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(PlantedBug::$name => stringify!($name),)*
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "planted-bugs")]
+bugs! {
+    /// Acknowledges what was received instead of what is durable.
+    AcknowledgesReceived => "quiet-before-acknowledged",
+    /// Acknowledges the quiet position before the record that holds it is stored.
+    AcknowledgesBeforeRecord => "quiet-before-acknowledged",
+    /// Acknowledges 2^60.
+    AcknowledgesTooMuch => "acknowledged-within-received",
+    /// Leaves idle tables out of the meet.
+    IdleIgnoredInMeet => "position-covers-only-durable",
+    /// Leaves halted and paused tables out of the meet.
+    HaltedIgnoredInMeet => "release-before-pass",
+    /// Takes the largest of the completes instead of their meet.
+    HighestInsteadOfMeet => "position-covers-only-durable",
+    /// Chooses the 'smaller' of two incomparable positions.
+    MinimumInsteadOfMeet => "position-covers-only-durable",
+    /// Counts a keepalive inside a transaction.
+    KeepaliveInsideTransaction => "empty-transactions-do-not-confirm",
+    /// After `Unknown` tries again under another commit id.
+    UnknownRetriedUnderNewId => "staged-published-at-most-once",
+    /// After `Unknown` deletes what was staged.
+    UnknownDropsStaged => "staged-kept-while-unknown",
+    /// After `Conflict` drops what an earlier unknown attempt staged.
+    ConflictAfterUnknownDropsStaged => "staged-kept-while-unknown",
+    /// Deletes older lives' files before its own first commit.
+    DiscardsAtStart => "only-current-incarnation-deletes",
+    /// A superseded life stops only its commits.
+    SupersededStopsCommitsOnly => "superseded-means-stopped",
+    /// Skips the first row of each transaction.
+    SkipsFirstRow => "covered-row-has-no-effect",
+    /// Takes rows that the cut covers.
+    TakesCoveredRows => "covered-row-has-no-effect",
+    /// Trusts the stored cut of the table alone, not the record.
+    IgnoresQuietAtStart => "start-within-streamable",
+    /// Calls a table lost only if its cut is below the floor.
+    LostOnlyIfBelow => "start-within-streamable",
+    /// Leaves a lost table in the meet.
+    LostTableInMeet => "start-within-streamable",
+    /// Compares numbers of another log.
+    IdentityIgnored => "same-log-identity",
+    /// Starts at the end of the log where the stored cut is beyond it.
+    AheadClamped => "never-ahead-of-source",
+    /// Puts a transaction into `upto` at its first event.
+    UptoAtFirstEvent => "position-names-finished-transactions",
+    /// Takes an answer that was meant for another life.
+    StaleAnswersAccepted => "stale-incarnation-has-no-effect",
+    /// Reads an incarnation equal to the one it tried to take as its own.
+    UnknownTakeTrusted => "stale-incarnation-has-no-effect",
+    /// Reads table states before it has taken its incarnation.
+    StatesBeforeIncarnation => "start-within-streamable",
+    /// On sinks without compare-and-set writes data before it has claimed the table.
+    NoClaim => "stale-incarnation-has-no-effect",
+    /// Trusts the state of a table that was removed and added again.
+    ReaddedTableTrusted => "join-has-a-base",
+    /// Applies the start option to a table that has a state.
+    StartOptionSurvives => "start-mode-only-without-state",
+    /// Names the newest commit in the record.
+    RecordNamesNewest => "record-claims-truth",
+    /// Names only idle tables in the record.
+    RecordListsIdleOnly => "record-claims-truth",
+    /// Takes a higher commit number for a later commit.
+    LineageByNumber => "record-claims-truth",
+    /// What the reader had received counts as complete, not what the table had taken.
+    QuietByArrival => "position-covers-only-durable",
+    /// On `Conflict` tries again whatever was found.
+    ConflictRetriedBlindly => "position-covers-only-durable",
+    /// After a foreign commit retries without asking whether a newer life has begun.
+    RetryWithoutValidation => "only-current-incarnation-deletes",
+    /// A pause writes the own cut, not the effective one.
+    PauseFallsToOwnCut => "effective-cut-never-falls",
+    /// Keeps one divided transaction a cut.
+    OneWithin => "within-names-the-same-row",
+    /// On going back chooses the reader's position for every table's cut.
+    CutFromReader => "position-covers-only-durable",
+    /// Two commits of a table run at once.
+    TwoCommitsInFlight => "commit-in-order-per-table",
+    /// Gives bytes back twice.
+    BudgetReleasedTwice => "budget-conserved",
+    /// Does not give a batch back.
+    BatchNotReleased => "budget-conserved",
+    /// Forgets to go back when a stalled table has caught up.
+    StallNeverEnds => "converges-after-healing",
+    /// Does not acknowledge again after the log was opened anew.
+    AcknowledgedOnlyOnce => "converges-after-healing",
+    /// Opens a lost log session again without validating its incarnation.
+    ReconnectWithoutValidation => "converges-after-healing",
+    /// A halt by `Rejected` undoes a release.
+    HaltUndoesRelease => "release-before-pass",
+    /// The versions of rows lack the incarnation.
+    VersionWithoutIncarnation => "position-covers-only-durable",
+    /// A truncate does not empty what was taken before it.
+    TruncateKeepsRows => "position-covers-only-durable",
+}
