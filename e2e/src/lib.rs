@@ -1,1 +1,20 @@
-//! Real processes, independent readers, crash tests, benchmarks.
+//! Real processes, independent readers, crash tests, benchmarks: what proves the product from outside.
+//!
+//! Nothing here links the product: tests start its binary, stop it, kill it, and let programs that have nothing of ours
+//! read what it left. [`Process`] is a process with a deadline that never outlives its test, [`Desk`] a folder with a
+//! pipeline file and a warehouse of its own, [`readers`] what DuckDB, PyIceberg and a standard-library Python program say of it.
+
+#![deny(missing_docs)]
+
+mod binary;
+mod changes;
+mod desk;
+mod process;
+pub mod readers;
+mod waiting;
+
+pub use binary::{Binary, python, root};
+pub use changes::{Change, Changes};
+pub use desk::{Desk, TABLES_OF_THE_QUICKSTART};
+pub use process::{Ended, Process, Signal};
+pub use waiting::{DEADLINE, wait_until};

@@ -1,0 +1,28 @@
+# Every target is one command for one purpose. What takes more than a line is a script in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help run test verify fix bench e2e clean
+
+help: ## what there is
+	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+run: ## build urutau and run the quickstart into a fresh ./warehouse
+	@scripts/quickstart
+
+test: ## everything that CI runs: formatting, lints, docs, unit, property, simulation and end-to-end tests
+	@scripts/test
+
+verify: ## the quick form for daily work: formatting, lints, unit tests; writes nothing but the target folder
+	@scripts/test quick
+
+fix: ## format the code
+	cargo fmt --all
+
+e2e: ## the end-to-end tests alone
+	@scripts/test e2e
+
+bench: ## rows per CPU-second of the release binary, bytes, commits
+	@scripts/bench
+
+clean: ## remove what was built, downloaded and written
+	rm -rf target .cache
+	@if [ -e warehouse/catalog.db ]; then rm -rf warehouse; fi

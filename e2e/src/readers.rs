@@ -1,0 +1,62 @@
+//! What programs that have nothing of ours say about a warehouse. They live in `e2e/readers/` and each tells at its top what
+//! it does; here they are started and believed.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Ended, Process, python, root};
+
+/// What a warehouse is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation<'a> {
+    /// The warehouse's folder.
+    pub warehouse: &'a Path,
+    /// The namespace of its tables.
+    pub namespace: &'a str,
+    /// The change file from which the expected state is folded.
+    pub changes: &'a Path,
+    /// The description of the tables.
+    pub tables: &'a Path,
+}
+
+impl Expectation<'_> {
+    /// Reads every table with DuckDB and PyIceberg and compares every value. `options`: `--selftest`, `--reader NAME`.
+    pub fn compare(&self, options: &[&str]) -> Ended {
+        self.ask("compare.py", options)
+    }
+
+    /// Compares every stored position of the pipeline with the rows that it stands beside.
+    pub fn positions(&self, pipeline: &str, options: &[&str]) -> Ended {
+        self.ask("positions.py", &[&["--pipeline", pipeline], options].concat())
+    }
+
+    /// Both, as one answer: nothing, or all that is wrong.
+    pub fn judge(&self, pipeline: &str) -> Result<(), String> {
+        let verdicts = [self.compare(&[]), self.positions(pipeline, &[])];
+        let faults: Vec<String> =
+            verdicts.iter().filter(|said| said.code != Some(0)).map(|said| format!("{}{}", said.stdout, said.stderr)).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    }
+
+    fn ask(&self, program: &str, options: &[&str]) -> Ended {
+        let mut command = reader(program);
+        command.arg("--warehouse").arg(self.warehouse).args(["--namespace", self.namespace]);
+        command.arg("--changes").arg(self.changes).arg("--tables").arg(self.tables).args(options);
+        Process::start(command).wait()
+    }
+}
+
+/// A program of `e2e/readers/`, to be given arguments.
+pub fn reader(program: &str) -> Command {
+    let mut command = Command::new(python());
+    command.arg(root().join("e2e/readers").join(program)).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// What the files of a warehouse say by themselves: see `evidence.py`.
+pub fn evidence(warehouse: &Path, namespace: &str) -> serde_json::Value {
+    let mut command = reader("evidence.py");
+    command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace]);
+    let said = Process::start(command).wait().expect_code(0);
+    serde_json::from_str(&said.stdout).expect("evidence.py prints JSON")
+}

@@ -1,0 +1,24 @@
+//! Waiting for something to become true, with an end.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives it up. Generous: it is there to end a test that hangs, not to judge speed.
+pub const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Looks again and again until there is something. Panics with `what` when it takes longer than the deadline.
+pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        pause(Duration::from_millis(2));
+    }
+}
+
+/// Lets other processes do something.
+#[expect(clippy::disallowed_methods, reason = "a test's own thread, waiting for another process")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
