@@ -47,7 +47,7 @@ pub enum KeyError {
         column: String,
     },
     /// A value that the column's type does not have, though its physical form does.
-    #[error("row {row}: the key column '{column}' holds a value that is not a {kind}: {why}")]
+    #[error("row {row}: the key column '{column}' holds a value that cannot be {kind}: {why}")]
     Value {
         /// Which row of the batch.
         row: usize,
@@ -59,7 +59,7 @@ pub enum KeyError {
         why: &'static str,
     },
     /// A physical form in which values of the column's type do not come.
-    #[error("the key column '{column}' is a {kind}, but its values come as {found}")]
+    #[error("the key column '{column}' has the type {kind}, but its values come as {found}")]
     Form {
         /// Which column.
         column: String,
@@ -168,11 +168,7 @@ impl EncodedKeys {
     }
 
     pub(crate) fn with_capacity(rows: usize, key_length: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(rows * key_length),
-            ends: Vec::with_capacity(rows),
-            hashes: Vec::with_capacity(rows),
-        }
+        Self { bytes: Vec::with_capacity(rows * key_length), ends: Vec::with_capacity(rows), hashes: Vec::with_capacity(rows) }
     }
 
     /// Adds a key of another batch, with the hash that it has.
@@ -194,7 +190,9 @@ pub fn hash(key: &[u8]) -> u64 {
 
 fn encode(columns: &[ArrayRef], named: &[(String, Type)]) -> Result<EncodedKeys, KeyError> {
     let rows = match columns {
-        [first, rest @ ..] if columns.len() == named.len() && rest.iter().all(|column| column.len() == first.len()) => first.len(),
+        [first, rest @ ..] if columns.len() == named.len() && rest.iter().all(|column| column.len() == first.len()) => {
+            first.len()
+        }
         _ => return Err(KeyError::Columns { expected: named.len(), found: columns.iter().map(|column| column.len()).collect() }),
     };
     refuse_nulls(columns, named)?;
@@ -216,7 +214,8 @@ fn encode(columns: &[ArrayRef], named: &[(String, Type)]) -> Result<EncodedKeys,
 
 /// Names the first row with a null, since that is where the log stops being readable.
 fn refuse_nulls(columns: &[ArrayRef], named: &[(String, Type)]) -> Result<(), KeyError> {
-    let first_null = |column: &ArrayRef| column.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)));
+    let first_null =
+        |column: &ArrayRef| column.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)));
     let nulls = columns.iter().zip(named).filter_map(|(column, (name, _))| Some((first_null(column)?, name)));
     match nulls.min_by_key(|(row, _)| *row) {
         Some((row, name)) => Err(KeyError::Null { row, column: name.clone() }),

@@ -2,11 +2,13 @@
 #![deny(missing_docs)]
 
 pub mod batch;
+pub mod digest;
 pub mod key;
 pub mod net;
 pub mod schema;
 
-pub use batch::{ChangeBatch, Operation, RowPhase, Slice, Tail, TransactionRun};
-pub use key::EncodedKeys;
+pub use batch::{BatchProblem, ChangeBatch, MalformedBatch, Operation, RowPhase, Slice, Tail, TransactionRun};
+pub use digest::row_digests;
+pub use key::{EncodedKeys, KeyError};
 pub use net::Netted;
 pub use schema::{Column, TableSchema, Type};

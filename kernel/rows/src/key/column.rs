@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow_array::types::{Date32Type, Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, Decimal256Array, FixedSizeBinaryArray, Int64Array, PrimitiveArray, StringArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
+    FixedSizeBinaryArray, Int64Array, PrimitiveArray, StringArray, UInt64Array,
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, TimeUnit};
@@ -145,7 +146,11 @@ fn unpacked(column: &ArrayRef, name: &str, kind: &Type) -> Result<ArrayRef, KeyE
         DataType::RunEndEncoded(_, values) => values.data_type(),
         _ => return Ok(column.clone()),
     };
-    cast(column, inner).ok_or_else(|| KeyError::Form { column: name.into(), kind: kind.clone(), found: column.data_type().clone() })
+    cast(column, inner).ok_or_else(|| KeyError::Form {
+        column: name.into(),
+        kind: kind.clone(),
+        found: column.data_type().clone(),
+    })
 }
 
 /// Only for casts that change the form and no value.
@@ -193,7 +198,9 @@ fn rescaled(values: &Decimal128Array, from: i8, to: i8) -> Result<Decimal128Arra
 /// Microseconds since the origin of the count, whatever its unit.
 fn micros(values: &ArrayRef, unit: TimeUnit) -> Result<Int64Array, Wrong> {
     let values = values.as_primitive::<Int64Type>();
-    let times = |factor: i64| each::<Int64Type, _>(values.values(), move |value: i64| value.checked_mul(factor).ok_or("it is out of range"));
+    let times = |factor: i64| {
+        each::<Int64Type, _>(values.values(), move |value: i64| value.checked_mul(factor).ok_or("it is out of range"))
+    };
     match unit {
         TimeUnit::Second => times(1_000_000),
         TimeUnit::Millisecond => times(1_000),
