@@ -8,6 +8,7 @@ Prints JSON: for each table of the catalogue
     pointer     the metadata file that the catalogue names
     unnamed     data files (.parquet) and vectors (.puffin) on disk that no kept snapshot's manifests name
     unswapped   metadata files on disk that are newer than the one that the catalogue names
+    missing     files that a kept snapshot needs and that are not on disk
     commit      the commit id of the current snapshot's summary
 """
 
@@ -20,6 +21,8 @@ import sys
 sys.dont_write_bytecode = True
 
 import warehouse  # noqa: E402
+
+from pyiceberg.manifest import ManifestEntryStatus  # noqa: E402
 
 
 def main():
@@ -36,21 +39,30 @@ def look(table):
     pointer = plain(table.metadata_location)
     folder = plain(table.metadata.location)
     on_disk = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
-    named = {plain(path) for path in named_files(table)}
+    named, needed = named_files(table)
     current = table.current_snapshot()
     return {
         "pointer": pointer,
         "unnamed": {suffix: sorted(path for path in on_disk if path.endswith("." + suffix) and path not in named) for suffix in ("parquet", "puffin")},
         "unswapped": sorted(path for path in on_disk if path.endswith(".metadata.json") and version(path) > version(pointer)),
+        "missing": sorted(path for path in needed if not os.path.exists(path)),
         "commit": current.summary.additional_properties.get("urutau.commit-id") if current else None,
     }
 
 
 def named_files(table):
+    """All files that the manifests of kept snapshots name, and those of them that a reader of such a snapshot opens."""
+    named, needed = set(), set()
     for snapshot in table.metadata.snapshots:
+        needed.add(plain(snapshot.manifest_list))
         for manifest in snapshot.manifests(table.io):
+            needed.add(plain(manifest.manifest_path))
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
-                yield entry.data_file.file_path
+                path = plain(entry.data_file.file_path)
+                named.add(path)
+                if entry.status != ManifestEntryStatus.DELETED:
+                    needed.add(path)
+    return named, needed
 
 
 def version(path):
