@@ -7,6 +7,8 @@
 
 mod error;
 mod finding;
+pub mod memory;
+pub mod position_store;
 pub mod registry;
 mod sink;
 mod source;
@@ -15,11 +17,20 @@ pub use async_trait::async_trait;
 pub use error::{Error, Kind};
 pub use finding::{Finding, Severity};
 pub use sink::{
-    Capabilities, CommitRequest, Mode, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink, TableWriter, Versioned,
+    Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink, TableWriter, Versioned,
 };
 pub use source::{Limit, LogEvent, LogReader, LogRead, OpenedLog, Source, SourceTable, TableRequest};
+
+/// Arrow's columns, in the one version that everything shares.
+pub mod arrow {
+    pub use arrow_array as array;
+    pub use arrow_buffer as buffer;
+    pub use arrow_schema as schema;
+}
 
 /// The kernel, for its names, positions, states and outcomes.
 pub use kernel;
 /// The rows, for batches, types and keys.
 pub use rows;
+/// JSON, for settings and stored states.
+pub use serde_json;

@@ -66,6 +66,28 @@ pub struct Versioned<T> {
     pub token: Token,
 }
 
+/// Which rows somebody wants to see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peek {
+    /// At most so many.
+    pub limit: usize,
+    /// Only the row with this key: the text of each key column, in key order.
+    pub key: Option<Vec<String>>,
+}
+
+/// What a table holds. `None` is what the sink cannot say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Measure {
+    /// Rows that a reader sees.
+    pub rows: Option<u64>,
+    /// Data files.
+    pub files: Option<u64>,
+    /// Bytes of them.
+    pub bytes: Option<u64>,
+    /// When the newest state became visible, milliseconds since 1970.
+    pub committed_at: Option<i64>,
+}
+
 /// What a table's recovery found.
 pub type Recovered = Versioned<Option<TableState>>;
 
@@ -93,6 +115,19 @@ pub trait Sink: Send + Sync {
 
     /// The state of a table, from the table itself.
     async fn recover(&self, table: &SinkTable) -> Result<Recovered, Error>;
+
+    /// Reads some rows of a table as it is visible now, for people: `table.schema` may be empty.
+    async fn peek(&self, table: &SinkTable, which: &Peek) -> Result<Vec<rows::RecordBatch>, Error> {
+        let _ = which;
+        let what = format!("table {}: this sink cannot read its rows back", table.target);
+        Err(Error::new(crate::Kind::Rejected, "peek-unsupported", what, "read the table with another program"))
+    }
+
+    /// What a table holds, as far as the sink can say it cheaply.
+    async fn measure(&self, table: &SinkTable) -> Result<Measure, Error> {
+        let _ = table;
+        Ok(Measure::default())
+    }
 
     /// Opens a table for writing in the life `incarnation`.
     async fn open(&self, table: &SinkTable, incarnation: Incarnation) -> Result<TableSink, Error>;

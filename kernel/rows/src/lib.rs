@@ -7,8 +7,10 @@ pub mod key;
 pub mod net;
 pub mod schema;
 
+/// Rows in columns: what drivers hand over and get.
+pub use arrow_array::RecordBatch;
 pub use batch::{BatchProblem, ChangeBatch, MalformedBatch, Operation, RowPhase, Slice, Tail, TransactionRun};
 pub use digest::row_digests;
 pub use key::{EncodedKeys, KeyError};
-pub use net::Netted;
+pub use net::{NetOutcome, Netted, Numbering};
 pub use schema::{Column, TableSchema, Type};
