@@ -60,3 +60,44 @@ pub fn evidence(warehouse: &Path, namespace: &str) -> serde_json::Value {
     let said = Process::start(command).wait().expect_code(0);
     serde_json::from_str(&said.stdout).expect("evidence.py prints JSON")
 }
+
+/// What DuckDB answers to `SELECT EXPRESSIONS FROM table`, as texts.
+pub fn query(warehouse: &Path, namespace: &str, table: &str, expressions: &[&str]) -> Vec<String> {
+    let mut command = reader("query.py");
+    command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace, "--table", table]).args(expressions);
+    let said = Process::start(command).wait().expect_code(0);
+    serde_json::from_str(&said.stdout).expect("query.py prints JSON")
+}
+
+/// What a process used in all.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// How it ended.
+    pub ended: Ended,
+    /// Its resident memory at its highest (VmHWM), in KiB.
+    pub resident_kib_max: u64,
+    /// CPU time, user and system.
+    pub cpu_seconds: f64,
+    /// Time on the clock.
+    pub wall_seconds: f64,
+}
+
+/// Runs a command to its end and tells what it used.
+pub fn measure(command: &Command) -> Used {
+    let told = tempfile::NamedTempFile::new().expect("a file");
+    let mut measured = reader("measure.py");
+    measured.arg(told.path()).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        measured.current_dir(folder);
+    }
+    let ended = Process::start(measured).wait();
+    let used: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(told.path()).expect("a file can be read")).expect("measure.py writes JSON");
+    let number = |name: &str| used[name].as_f64().unwrap_or_else(|| panic!("measure.py tells no {name}"));
+    Used {
+        ended,
+        resident_kib_max: number("resident_kib_max") as u64,
+        cpu_seconds: number("user_seconds") + number("system_seconds"),
+        wall_seconds: number("wall_seconds"),
+    }
+}
