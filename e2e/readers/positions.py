@@ -5,8 +5,9 @@
 
 PyIceberg reads the snapshots' summaries and the rows of each table as they were at each of its newest N retained snapshots
 (default: all). At each of them the rows must be what the change file says up to the cut that the summary holds. Positions never
-go back from one snapshot to the next. The table's property holds what the newest summary holds. The pipeline's record, in its
-control table, covers no event of a table that the table's own state does not cover.
+go back from one snapshot to the next. The table's property names the newest snapshot, and its state is that of the summary or
+a later one of the same rows. The pipeline's record, in its control table, covers no event of a table that the table's own
+state does not cover.
 
 Ends with 0 if all this is so, 1 if not (each fault on a line), 2 if it could not look.
 """
@@ -22,6 +23,8 @@ import fold  # noqa: E402
 import warehouse  # noqa: E402
 
 STATE = "urutau.state"
+SNAPSHOT = "urutau.snapshot"
+RECORD = "urutau.pipeline-state"
 
 
 def main():
@@ -71,9 +74,23 @@ def walk(reader, namespace, target, description, history, snapshots_max):
         rows = reader.rows(namespace, target, description["columns"], snapshot.snapshot_id)
         differences = compare.rows_differ(description, history.rows(cut), rows)
         faults += [f"snapshot {snapshot.snapshot_id} at {cut.upto}+{cut.within}: {line}" for line in differences[:3]]
-    if snapshots and table.properties.get(STATE) != snapshots[-1].summary.additional_properties.get(STATE):
-        faults.append(f"the property {STATE} is not what the newest snapshot's summary holds")
-    return len(snapshots), cut, faults
+    faults += property_is_of_the_newest(table, snapshots, cut)
+    stored = table.properties.get(STATE)
+    head = cut_of(json.loads(stored)["cut"]) if stored else cut
+    if head is not None:
+        rows = reader.rows(namespace, target, description["columns"])
+        faults += [f"its property at {head.upto}+{head.within}: {line}" for line in compare.rows_differ(description, history.rows(head), rows)[:3]]
+    return len(snapshots), head, faults
+
+
+def property_is_of_the_newest(table, snapshots, cut):
+    stored, named = table.properties.get(STATE), table.properties.get(SNAPSHOT)
+    if not snapshots:
+        return [f"the property {SNAPSHOT} names {named}, and there is no snapshot"] if named else []
+    if stored is None or named != str(snapshots[-1].snapshot_id):
+        return [f"the property {SNAPSHOT} names {named}, the newest snapshot is {snapshots[-1].snapshot_id}"]
+    property_cut = cut_of(json.loads(stored)["cut"])
+    return ["the property's position is before that of the newest snapshot"] if cut is not None and property_cut.upto < cut.upto else []
 
 
 def lineage(table):
@@ -100,9 +117,9 @@ def record_is_covered(reader, asked, descriptions, cuts):
     if control not in reader.tables(asked.namespace):
         return [f"there is no control table {control}"] if cuts else []
     table = reader.table(asked.namespace, control)
-    text = table.properties.get(STATE) or (table.current_snapshot() and table.current_snapshot().summary.additional_properties.get(STATE))
+    text = table.properties.get(RECORD)
     if text is None:
-        return [f"{control}: no {STATE} in it"]
+        return [f"{control}: no {RECORD} in it"]
     record, faults = json.loads(text), []
     quiet = offset_of(record["quiet"])
     for target, (cut, history) in cuts.items():
