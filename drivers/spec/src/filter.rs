@@ -1,0 +1,91 @@
+//! A condition on rows.
+
+use crate::value::{Literal, Many, Section};
+use crate::words::FilterOp;
+
+/// A condition on rows. Null satisfies no comparison, and neither does its opposite: the logic has three values, as in SQL.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// All of these hold.
+    All(Vec<Filter>),
+    /// One of these holds.
+    Any(Vec<Filter>),
+    /// This does not hold.
+    Not(Box<Filter>),
+    /// A column compares with values in this way.
+    Where {
+        /// The column.
+        column: String,
+        /// How.
+        op: FilterOp,
+        /// With what: one value, several for `in` and `not_in`, none for `is_null` and `is_not_null`.
+        values: Vec<Literal>,
+    },
+}
+
+impl Filter {
+    /// The columns that the condition looks at.
+    pub fn columns(&self) -> Vec<&str> {
+        match self {
+            Filter::All(parts) | Filter::Any(parts) => parts.iter().flat_map(Filter::columns).collect(),
+            Filter::Not(part) => part.columns(),
+            Filter::Where { column, .. } => vec![column],
+        }
+    }
+
+    /// The condition that a section describes. `wrong` is told of what is not one: the section, what was found, what is
+    /// expected.
+    pub(crate) fn build(section: &Section, wrong: &mut dyn FnMut(&Section, String, &str)) -> Option<Self> {
+        if section.entries.len() != 1 {
+            let names: Vec<&str> = section.entries.iter().map(|entry| entry.field.name).collect();
+            let found = if names.is_empty() { "an empty condition".to_owned() } else { format!("{} in one condition", names.join(" and ")) };
+            wrong(section, found, "one of all, any, not, where");
+            return None;
+        }
+        let mut parts = |name: &str| -> Option<Vec<Filter>> {
+            let sections = section.sections(name)?;
+            let parts: Vec<Filter> = sections.iter().filter_map(|part| Filter::build(part, wrong)).collect();
+            (parts.len() == sections.len()).then_some(parts)
+        };
+        if section.entry("all").is_some() {
+            return parts("all").map(Filter::All);
+        }
+        if section.entry("any").is_some() {
+            return parts("any").map(Filter::Any);
+        }
+        match section.section("not") {
+            Some(part) => Filter::build(part, wrong).map(|part| Filter::Not(Box::new(part))),
+            None => comparison(section.section("where")?, wrong),
+        }
+    }
+}
+
+fn comparison(section: &Section, wrong: &mut dyn FnMut(&Section, String, &str)) -> Option<Filter> {
+    let column = section.text("col")?.to_owned();
+    let op = FilterOp::from_word(section.word("op")?)?;
+    let expected = match op {
+        FilterOp::In | FilterOp::NotIn => Some(Many::List),
+        FilterOp::IsNull | FilterOp::IsNotNull => None,
+        FilterOp::Eq | FilterOp::Neq | FilterOp::Lt | FilterOp::Lte | FilterOp::Gt | FilterOp::Gte => Some(Many::One),
+    };
+    let found = match section.entry("value") {
+        None => None,
+        Some(_) => Some(section.literals("value")?),
+    };
+    if found.map(|(_, many)| many) != expected {
+        let given = match found {
+            None => "no value",
+            Some((_, Many::One)) => "one value",
+            Some((_, Many::List)) => "a list of values",
+        };
+        let expected = match expected {
+            None => "no value",
+            Some(Many::One) => "one value",
+            Some(Many::List) => "a list of values",
+        };
+        wrong(section, format!("{given} with `op: {op}`"), expected);
+        return None;
+    }
+    let values = found.map(|(values, _)| values.to_vec()).unwrap_or_default();
+    Some(Filter::Where { column, op, values })
+}

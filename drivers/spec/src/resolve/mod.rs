@@ -1,0 +1,222 @@
+//! From values to the model: what a field alone cannot say, because it takes two to be wrong.
+
+mod table;
+
+use crate::field::one_of;
+use crate::model::{Checkpoint, GiveUp, Hold, OtherInGo, Pipeline, SinkSpec, SourceSpec, TableSpec, Warning};
+use crate::problem::{Code, Place, Problem};
+use crate::settings::Settings;
+use crate::value::{Entry, Name, Origin, Section, Value};
+use crate::words::{OnTruncate, SchemaEvolution};
+
+/// The pipeline, and what is to be said against it. `None` only if something is.
+pub(crate) fn resolve(file: &Section, compat_go: bool, problems: &mut Vec<Problem>) -> Option<Pipeline> {
+    let mut resolver = Resolver { problems, warnings: Vec::new() };
+    let source_section = file.section("source");
+    let sink_section = file.section("sink");
+    let source = source_section.and_then(|section| resolver.source(section));
+    let sink = sink_section.and_then(|section| resolver.sink(section));
+    let tables = resolver.tables(file);
+    let other_in_go = match compat_go {
+        true => Vec::new(),
+        false => [source_section, sink_section].into_iter().flatten().flat_map(other_in_go).collect(),
+    };
+    let give_up_after = file.section("retry").and_then(|retry| retry.duration("giveUpAfter")).map(|duration| match duration.is_zero() {
+        true => GiveUp::Never,
+        false => GiveUp::After(duration),
+    });
+    let warnings = resolver.warnings;
+    Some(Pipeline { name: file.text("pipeline")?.to_owned(), source: source?, sink: sink?, tables: tables?, give_up_after, other_in_go, warnings })
+}
+
+struct Resolver<'a> {
+    problems: &'a mut Vec<Problem>,
+    warnings: Vec<Warning>,
+}
+
+/// Something in the file that can be complained about.
+struct Spot<'a> {
+    at: Place,
+    path: &'a str,
+}
+
+impl<'a> From<&'a Entry> for Spot<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        Self { at: entry.at, path: &entry.path }
+    }
+}
+
+impl<'a> From<&'a Section> for Spot<'a> {
+    fn from(section: &'a Section) -> Self {
+        Self { at: section.at, path: &section.path }
+    }
+}
+
+impl<'a> From<&'a Name> for Spot<'a> {
+    fn from(name: &'a Name) -> Self {
+        Self { at: name.at, path: &name.path }
+    }
+}
+
+impl Resolver<'_> {
+    fn source(&mut self, section: &Section) -> Option<SourceSpec> {
+        if section.kind.is_some_and(|kind| kind != "jsonl") {
+            self.one_address(section);
+        }
+        let hold = section.section("hold").and_then(|hold| Some(Hold { bytes: hold.size("bytes")?, time: hold.duration("time")? }));
+        let mut settings = Settings::from(section);
+        settings.remove("kind");
+        Some(SourceSpec { kind: section.word("kind")?, on_truncate: OnTruncate::from_word(section.word("onTruncate")?)?, hold, settings })
+    }
+
+    /// A server's address stands in `uri` or, for PostgreSQL, field by field.
+    fn one_address(&mut self, section: &Section) {
+        match (section.given("uri"), section.given("postgres")) {
+            (Some(uri), Some(_)) if uri.origin == Origin::File && section.section("postgres").is_some_and(|postgres| postgres.given("host").is_some()) => {
+                self.complain(Code::Conflict, uri, "`uri` beside `postgres.host`", "one of them", "");
+            }
+            (None, None) => {
+                let hint = "The variable URUTAU_SOURCE_URI is used where the file has none.";
+                let path = format!("{}.uri", section.path);
+                self.complain(Code::MissingField, Spot { at: section.at, path: &path }, "nothing", "the server's address", hint);
+            }
+            _ => {}
+        }
+    }
+
+    fn sink(&mut self, section: &Section) -> Option<SinkSpec> {
+        let mut settings = Settings::from(section);
+        settings.remove("kind");
+        settings.remove("evolveSchema");
+        let evolution = self.schema_evolution(section);
+        if let Some(evolution) = evolution {
+            settings.set("schemaEvolution", evolution.as_str());
+        }
+        if section.kind == Some("iceberg") {
+            self.embedded_catalog(section);
+            settings.set("catalog", section.word("catalog").unwrap_or("sql"));
+        }
+        let checkpoint = section.section("checkpoint")?;
+        let kind = match section.word("kind")? {
+            "iceberg+rest" => "iceberg",
+            kind => kind,
+        };
+        Some(SinkSpec {
+            kind,
+            namespace: section.text("namespace")?.to_owned(),
+            checkpoint: Checkpoint {
+                interval: checkpoint.duration("interval")?,
+                max_rows: checkpoint.number("maxRows")?,
+                max_bytes: checkpoint.size("maxBytes")?,
+            },
+            schema_evolution: evolution?,
+            settings,
+        })
+    }
+
+    /// The Go system's switch and ours say the same thing in two words.
+    fn schema_evolution(&mut self, section: &Section) -> Option<SchemaEvolution> {
+        let ours = SchemaEvolution::from_word(section.word("schemaEvolution")?)?;
+        let Some(switch) = section.given("evolveSchema") else { return Some(ours) };
+        let theirs = match section.bool("evolveSchema")? {
+            true => SchemaEvolution::Evolve,
+            false => SchemaEvolution::Fail,
+        };
+        if section.given("schemaEvolution").is_some() && ours != theirs {
+            let found = format!("`evolveSchema`, which means `{theirs}`, beside `schemaEvolution: {ours}`");
+            self.complain(Code::Conflict, switch, &found, "one of them", "Remove `evolveSchema`.");
+        }
+        Some(theirs)
+    }
+
+    /// Where the address of an Iceberg sink is not a directory, something is meant that is not built yet.
+    fn embedded_catalog(&mut self, section: &Section) {
+        let Some(uri) = section.entry("uri") else { return };
+        let Some((scheme, _)) = section.text("uri").and_then(|text| text.split_once("://")) else { return };
+        let found = match scheme {
+            "http" | "https" => "the address of a REST catalog, which is not built yet",
+            "file" => "an address",
+            _ => "the address of an object store or a catalog server, which is not built yet",
+        };
+        let code = if scheme == "file" { Code::BadName } else { Code::NotBuilt };
+        self.complain(code, uri, found, "a directory", "Write the path alone, for example `./warehouse`.");
+    }
+
+    fn tables(&mut self, file: &Section) -> Option<Vec<TableSpec>> {
+        let discovers = file.section("source").and_then(|source| source.section("postgres")).and_then(|postgres| postgres.bool("discover"));
+        let hint = "Each entry has a `source`: the table's name there.";
+        let Some(entry) = file.entry("tables") else {
+            if discovers != Some(true) {
+                self.complain(Code::MissingField, Spot { at: file.at, path: "tables" }, "nothing", "a list of tables, at least one", hint);
+            }
+            return Some(Vec::new());
+        };
+        let Value::Sections(sections) = &entry.value else { return None };
+        if sections.is_empty() {
+            self.complain(Code::EmptyValue, entry, "an empty list", "a list of tables, at least one", hint);
+        }
+        if discovers == Some(true) {
+            self.complain(Code::Conflict, entry, "`tables` beside `source.postgres.discover: true`", "one of them", "");
+        }
+        let tables: Vec<Option<TableSpec>> = sections.iter().map(|section| self.table(section, file)).collect();
+        self.different(sections, &tables, |table| table.source.clone(), "source", "each table of the source once");
+        self.different(sections, &tables, |table| table.target.clone(), "target", "each table of the target once");
+        tables.into_iter().collect()
+    }
+
+    /// No two tables may have the same name on one side.
+    fn different(&mut self, sections: &[Section], tables: &[Option<TableSpec>], name: fn(&TableSpec) -> String, field: &str, expected: &str) {
+        let mut seen: Vec<(String, usize)> = Vec::new();
+        for (section, table) in sections.iter().zip(tables) {
+            let Some(name) = table.as_ref().map(name) else { continue };
+            let line = section.entry(field).map_or(section.at, |entry| entry.at).line;
+            match seen.iter().find(|(other, _)| *other == name) {
+                Some((_, first)) => {
+                    let path = format!("{}.{field}", section.path);
+                    let at = section.entry(field).map_or(section.at, |entry| entry.at);
+                    let hint = match field {
+                        "source" => format!("The first one is in line {first}; put all that belongs to the table there."),
+                        _ => format!("The first one is in line {first}; give one of them another `target`."),
+                    };
+                    let found = format!("the {field} `{}` a second time", crate::shown::printable(&name));
+                    self.complain(Code::DuplicateTable, Spot { at, path: &path }, &found, expected, &hint);
+                }
+                None => seen.push((name, line)),
+            }
+        }
+    }
+
+    fn complain<'s>(&mut self, code: Code, spot: impl Into<Spot<'s>>, found: &str, expected: &str, hint: &str) {
+        let spot = spot.into();
+        self.problems.push(Problem {
+            path: spot.path.to_owned(),
+            line: spot.at.line,
+            column: spot.at.column,
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+            hint: hint.to_owned(),
+            code,
+        });
+    }
+
+    fn warn<'s>(&mut self, spot: impl Into<Spot<'s>>, text: &str) {
+        let spot = spot.into();
+        self.warnings.push(Warning { path: spot.path.to_owned(), line: spot.at.line, column: spot.at.column, text: text.to_owned() });
+    }
+}
+
+/// The fields of a section that are left out and have another default in the Go system.
+fn other_in_go(section: &Section) -> Vec<OtherInGo> {
+    let other = |entry: &Entry| {
+        let go = entry.field.go_default?;
+        let here = section.word(entry.field.name)?;
+        let said = entry.origin != Origin::Default || (entry.field.name == "schemaEvolution" && section.given("evolveSchema").is_some());
+        (!said).then(|| OtherInGo { path: entry.path.clone(), here, go })
+    };
+    section.entries.iter().filter_map(other).collect()
+}
+
+/// Names in a row, for a problem's text.
+fn listed(names: &[Name]) -> String {
+    one_of(names.iter().map(|name| name.text.as_str()))
+}
