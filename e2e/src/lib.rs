@@ -9,6 +9,7 @@
 mod binary;
 mod changes;
 mod desk;
+pub mod http;
 pub mod large;
 mod process;
 pub mod readers;
