@@ -175,4 +175,14 @@ impl Version {
     pub fn new(incarnation: Incarnation, sequence: u64) -> Self {
         Self((u64::from(incarnation.0) << Self::SEQUENCE_BITS) | (sequence & ((1 << Self::SEQUENCE_BITS) - 1)))
     }
+
+    /// The life that gave it.
+    pub fn incarnation(self) -> Incarnation {
+        Incarnation((self.0 >> Self::SEQUENCE_BITS) as u32)
+    }
+
+    /// The row's number in that life.
+    pub fn sequence(self) -> u64 {
+        self.0 & ((1 << Self::SEQUENCE_BITS) - 1)
+    }
 }
