@@ -17,9 +17,10 @@ pub use async_trait::async_trait;
 pub use error::{Error, Kind};
 pub use finding::{Finding, Severity};
 pub use sink::{
-    Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink, TableWriter, Versioned,
+    Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink,
+    TableWriter, Versioned,
 };
-pub use source::{Limit, LogEvent, LogReader, LogRead, OpenedLog, Source, SourceTable, TableRequest};
+pub use source::{Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, TableRequest};
 
 /// Arrow's columns, in the one version that everything shares.
 pub mod arrow {
