@@ -6,6 +6,7 @@ pub mod digest;
 pub mod key;
 pub mod net;
 pub mod schema;
+pub mod store;
 
 /// Rows in columns: what drivers hand over and get.
 pub use arrow_array::RecordBatch;
