@@ -1,1 +1,16 @@
-//! The environment on tokio: opens drivers, runs coordinator and workers, serves the endpoints.
+//! The environment on tokio: opens drivers, runs a pipeline's machines in this process, serves the endpoints.
+//!
+//! There is one orchestration. A single process runs the same coordinator and worker as a cluster does, over a link in memory;
+//! nothing here decides about rows. `plan` turns a pipeline file into what the kernel and the drivers are told, `run` drives it,
+//! `report` is what people see, `endpoints` is what programs see.
+
+mod convert;
+mod endpoints;
+mod env;
+pub mod plan;
+mod report;
+mod run;
+
+pub use endpoints::Endpoints;
+pub use report::{Report, TableReport};
+pub use run::{Control, Drivers, Ended, Run, open, open_sink, open_source};

@@ -1,0 +1,262 @@
+//! The pump's environment on tokio: real drivers behind the kernel's commands.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use contract::{CommitRequest, Error, Kind, Limit, LogReader, Sink, SinkTable, Source, TableCommitter, TableWriter};
+use kernel::coordinator::{Coordinator, Restart};
+use kernel::id::{AttemptId, CommitId, Incarnation, Session, TableName, Token};
+use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
+use kernel::position::Position;
+use kernel::state::{PipelineState, TableState};
+use kernel::time::Time;
+use pump::{Chunk, Failure, Notice, OpenedLog};
+use rows::{Netted, TableSchema};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::convert;
+use crate::plan::TablePlan;
+use crate::report::Reporter;
+
+/// The world of one run.
+pub(crate) struct TokioEnv {
+    begun: Instant,
+    source: Arc<dyn Source>,
+    sink: Arc<dyn Sink>,
+    plans: BTreeMap<TableName, TablePlan>,
+    /// The tables as source and sink agreed on them, once this life has its incarnation.
+    agreed: OnceCell<BTreeMap<TableName, SinkTable>>,
+    opened: OnceCell<BTreeMap<TableName, OpenTable>>,
+    reader: Mutex<Option<Box<dyn LogReader>>>,
+    sessions: AtomicU64,
+    rows_per_read: usize,
+    reporter: Arc<Reporter>,
+}
+
+/// A table that is open for writing in this life.
+struct OpenTable {
+    writer: Mutex<Box<dyn TableWriter>>,
+    committer: Mutex<Box<dyn TableCommitter>>,
+}
+
+impl TokioEnv {
+    pub(crate) fn new(
+        source: Arc<dyn Source>,
+        sink: Arc<dyn Sink>,
+        plans: BTreeMap<TableName, TablePlan>,
+        reporter: Arc<Reporter>,
+    ) -> Self {
+        Self {
+            begun: Instant::now(),
+            source,
+            sink,
+            plans,
+            agreed: OnceCell::new(),
+            opened: OnceCell::new(),
+            reader: Mutex::new(None),
+            sessions: AtomicU64::new(0),
+            rows_per_read: 65_536,
+            reporter,
+        }
+    }
+
+    /// Source and sink agree on every table: described under the schema that its copy was made with, made at the target.
+    async fn agree(&self) -> Result<&BTreeMap<TableName, SinkTable>, Error> {
+        self.agreed
+            .get_or_try_init(|| async {
+                let mut stored = BTreeMap::new();
+                for (name, plan) in &self.plans {
+                    let state = self.sink.recover(&plan.before_described()).await?.value;
+                    if let Some(text) = state.and_then(|s| s.schema) {
+                        stored.insert(name.clone(), Arc::new(stored_schema(name, &text)?));
+                    }
+                }
+                let requests: Vec<_> = self.plans.values().map(|p| p.request.clone()).collect();
+                let described = self.source.describe(&requests, &stored).await?;
+                let mut agreed = BTreeMap::new();
+                for table in described {
+                    let Some(plan) = self.plans.get(&table.schema.table) else { continue };
+                    if table.inferred && !stored.contains_key(&table.schema.table) {
+                        self.reporter.inferred(&table.schema);
+                    }
+                    let table = plan.described(table.schema);
+                    self.sink.ensure_table(&table).await?;
+                    agreed.insert(table.table.clone(), table);
+                }
+                if let Some(missing) = self.plans.keys().find(|name| !agreed.contains_key(*name)) {
+                    let what = format!("table {missing}: the source did not describe it");
+                    return Err(Error::new(Kind::Fatal, "source-describe", what, "this is a fault of the source driver"));
+                }
+                Ok(agreed)
+            })
+            .await
+    }
+
+    async fn open_tables(&self, incarnation: Incarnation) -> Result<(), Error> {
+        let agreed = self.agree().await?;
+        let open = || async {
+            let mut open = BTreeMap::new();
+            for (name, table) in agreed {
+                let sink = self.sink.open(table, incarnation).await?;
+                open.insert(name.clone(), OpenTable { writer: Mutex::new(sink.writer), committer: Mutex::new(sink.committer) });
+            }
+            Ok::<_, Error>(open)
+        };
+        self.opened.get_or_try_init(open).await.map(|_| ())
+    }
+
+    fn open_table(&self, table: &TableName) -> Option<&OpenTable> {
+        self.opened.get().and_then(|open| open.get(table))
+    }
+
+    async fn stream(&self, from: &Position) -> Result<Box<dyn LogReader>, Error> {
+        let schemas: Vec<Arc<TableSchema>> = self.agree().await?.values().map(|t| t.schema.clone()).collect();
+        self.source.stream(from, &schemas).await
+    }
+}
+
+#[async_trait]
+impl pump::Env for TokioEnv {
+    type Staged = contract::Staged;
+
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    async fn sleep_until(&self, at: Time) {
+        let now = self.now();
+        if at > now {
+            tokio::time::sleep(std::time::Duration::from_micros(at.0 - now.0)).await;
+        }
+    }
+
+    async fn compute<T: Send + 'static>(&self, work: Box<dyn FnOnce() -> T + Send>) -> T {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            // Only a panic of the work itself can end here: pass it on, the process must not go on half done.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    async fn read_pipeline_state(&self) -> Result<(Option<PipelineState>, Token), Failure> {
+        let found = self.sink.pipeline_state().await.map_err(convert::failure)?;
+        Ok((found.value, found.token))
+    }
+
+    async fn store_pipeline_state(&self, expected: &Token, new: &PipelineState) -> StoreOutcome {
+        self.sink.store_pipeline_state(expected, new).await
+    }
+
+    async fn recover_table(&self, table: &TableName) -> Result<(Option<TableState>, Token), Failure> {
+        let agreed = self.agree().await.map_err(convert::failure)?;
+        let Some(sink_table) = agreed.get(table) else {
+            return Err(Failure::Refused(format!("table {table} is not part of the pipeline")));
+        };
+        let found = self.sink.recover(sink_table).await.map_err(convert::failure)?;
+        Ok((found.value, found.token))
+    }
+
+    async fn open_log(&self, incarnation: Incarnation) -> Result<OpenedLog, LogFailure> {
+        *self.reader.lock().await = None;
+        self.open_tables(incarnation).await.map_err(convert::opening_failure)?;
+        let log = self.source.open().await.map_err(convert::opening_failure)?;
+        let session = Session(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(OpenedLog { session, identity: log.identity, floor: log.floor, end: log.end })
+    }
+
+    async fn read_log(&self, restart: Option<&Restart>, bytes_max: u64) -> Result<Chunk, LogFailure> {
+        let mut reader = self.reader.lock().await;
+        if let Some(restart) = restart {
+            *reader = None;
+            *reader = Some(self.stream(&restart.from).await.map_err(convert::reading_failure)?);
+        }
+        let Some(open) = reader.as_mut() else {
+            return Err(LogFailure::SessionLost { why: "the log is not open".into() });
+        };
+        let limit = Limit { rows: self.rows_per_read, bytes: bytes_max };
+        let read = open.next(limit).await.map_err(convert::reading_failure)?;
+        self.reporter.read(&read);
+        convert::chunk(read)
+    }
+
+    async fn acknowledge(&self, _session: Session, upto: &Position) {
+        if let Err(error) = self.source.acknowledge(upto).await {
+            // It is said again in the next session; until then the source keeps more than it must.
+            tracing::warn!(%error, position = %upto, "the source did not take an acknowledgement");
+        }
+    }
+
+    fn keeps_every_row(&self, table: &TableName) -> bool {
+        self.plans.get(table).is_some_and(|plan| plan.mode != contract::Mode::Upsert)
+    }
+
+    async fn write(&self, table: &TableName, attempt: AttemptId, rows: Netted) -> (WriteOutcome, Option<contract::Staged>) {
+        let Some(open) = self.open_table(table) else { return (WriteOutcome::Rejected { why: not_open(table) }, None) };
+        match open.writer.lock().await.write(attempt, rows).await {
+            Ok(staged) => (WriteOutcome::Written, Some(staged)),
+            Err(error) => (convert::write_outcome(error), None),
+        }
+    }
+
+    async fn commit(
+        &self,
+        table: &TableName,
+        token: &Token,
+        state: &TableState,
+        staged: Vec<Arc<contract::Staged>>,
+        truncate_first: bool,
+    ) -> CommitOutcome {
+        let Some(open) = self.open_table(table) else { return CommitOutcome::Rejected { why: not_open(table) } };
+        let mut state = state.clone();
+        if let Some(schema) = self.agreed.get().and_then(|agreed| agreed.get(table)).map(|t| t.schema.clone())
+            && state.schema.is_none()
+        {
+            state.schema = serde_json::to_string(&*schema).ok();
+        }
+        let begun = Instant::now();
+        let request = CommitRequest { token: token.clone(), state, staged, truncate_first };
+        let outcome = open.committer.lock().await.commit(&request).await;
+        self.reporter.committed(table, &outcome, begun.elapsed());
+        outcome
+    }
+
+    async fn resolve(&self, table: &TableName, commit: CommitId, incarnation: Incarnation) -> Result<(bool, Token), Failure> {
+        let Some(open) = self.open_table(table) else { return Err(Failure::Refused(not_open(table))) };
+        let found = open.committer.lock().await.resolve(commit, incarnation).await.map_err(convert::failure)?;
+        Ok((found.value, found.token))
+    }
+
+    async fn delete_staged(&self, table: &TableName, staged: Arc<contract::Staged>) {
+        if let Some(open) = self.open_table(table) {
+            open.committer.lock().await.drop_staged(vec![staged]).await;
+        }
+    }
+
+    async fn discard_older(&self, table: &TableName, incarnation: Incarnation) {
+        if let Some(open) = self.open_table(table) {
+            open.committer.lock().await.discard_older(incarnation).await;
+        }
+    }
+
+    fn notice(&self, notice: Notice) {
+        self.reporter.notice(&notice);
+    }
+
+    fn observe(&self, coordinator: &Coordinator) {
+        self.reporter.observe(coordinator);
+    }
+}
+
+fn not_open(table: &TableName) -> String {
+    format!("table {table} is not open for writing: a fault in urutau itself")
+}
+
+fn stored_schema(table: &TableName, text: &str) -> Result<TableSchema, Error> {
+    serde_json::from_str(text).map_err(|e| {
+        let what = format!("table {table}: the schema that is stored with its state can't be read: {e}");
+        Error::new(Kind::Config, "stored-schema", what, "run the urutau that wrote it, or a newer one")
+    })
+}

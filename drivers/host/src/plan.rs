@@ -1,0 +1,130 @@
+//! From the pipeline file to what a run does: one plan a table, and the kernel's configuration.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use contract::{Capabilities, Error, Kind, Mode, SinkTable, StateWrite, TableRequest};
+use kernel::config::{self, CheckpointLimits, Config, Join, Retry, TableConfig};
+use kernel::id::TableName;
+use kernel::time::Duration;
+use rows::{TableSchema, Type};
+use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, Pipeline, TableSpec, WriteMode};
+
+/// What a run does with one table.
+#[derive(Clone, Debug)]
+pub struct TablePlan {
+    /// What the source is asked for.
+    pub request: TableRequest,
+    /// Its name at the target.
+    pub target: String,
+    /// How rows are applied.
+    pub mode: Mode,
+    /// Columns of the target that the log fills: what with, and their names.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl TablePlan {
+    /// The table at the target, as far as it is known before the source has described it: enough to find its state.
+    pub(crate) fn before_described(&self) -> SinkTable {
+        let table = self.request.table.clone();
+        self.described(Arc::new(TableSchema { table, columns: Vec::new(), key: Vec::new() }))
+    }
+
+    /// The table at the target.
+    pub fn described(&self, schema: Arc<TableSchema>) -> SinkTable {
+        SinkTable {
+            table: self.request.table.clone(),
+            target: self.target.clone(),
+            schema,
+            mode: self.mode,
+            metadata: self.metadata.clone(),
+        }
+    }
+}
+
+/// The plans of all tables of a pipeline.
+pub fn tables(pipeline: &Pipeline) -> Result<BTreeMap<TableName, TablePlan>, Error> {
+    pipeline.tables.iter().map(|table| Ok((TableName::from(table.source.as_str()), plan(table)?))).collect()
+}
+
+fn plan(table: &TableSpec) -> Result<TablePlan, Error> {
+    let mut columns = BTreeMap::new();
+    for column in &table.columns {
+        if let Some(text) = &column.column_type {
+            columns.insert(column.name.clone(), column_type(&table.source, &column.name, text.as_str())?);
+        }
+    }
+    Ok(TablePlan {
+        request: TableRequest {
+            table: TableName::from(table.source.as_str()),
+            primary_key: table.primary_key.clone(),
+            columns,
+            before_is_full: table.before_image == BeforeImage::Full,
+        },
+        target: table.target.clone(),
+        mode: match table.write_mode {
+            WriteMode::Upsert => Mode::Upsert,
+            WriteMode::Append => Mode::Append,
+            WriteMode::AppendIdempotent => Mode::AppendIdempotent,
+        },
+        metadata: table.metadata.iter().map(|m| (tail_column(m.from).to_owned(), m.name.clone())).collect(),
+    })
+}
+
+fn column_type(table: &str, column: &str, text: &str) -> Result<Type, Error> {
+    Type::from_str(text).map_err(|e| {
+        let what = format!("table {table}: column {column}: type '{text}': {e}");
+        Error::new(Kind::Config, "column-type", what, "see the type names in the pipeline reference")
+    })
+}
+
+/// The word of the tail for a metadata column.
+fn tail_column(from: MetadataSource) -> &'static str {
+    match from {
+        MetadataSource::Op => "__op",
+        MetadataSource::CommitTs => "__commit_ts",
+        MetadataSource::IngestTs => "__ingest_ts",
+        MetadataSource::Position => "__pos",
+        MetadataSource::Phase => "__phase",
+        // The validator refuses these as not built yet.
+        other => other.as_str(),
+    }
+}
+
+/// The kernel's configuration of a run.
+pub fn config(pipeline: &Pipeline, capabilities: Capabilities, until_current: bool) -> Config {
+    let tables = pipeline.tables.iter().map(|table| {
+        let config = TableConfig {
+            join: Join::Beginning,
+            keyed: table.write_mode == WriteMode::Upsert,
+            state_with_data: capabilities.state == StateWrite::WithData,
+            on_truncate: match pipeline.source.on_truncate {
+                OnTruncate::Propagate if capabilities.truncates => config::OnTruncate::Propagate,
+                // A sink that can't empty a table must not go on as if it had.
+                OnTruncate::Propagate | OnTruncate::Fail => config::OnTruncate::Fail,
+                OnTruncate::Ignore => config::OnTruncate::Ignore,
+            },
+            on_error: match table.on_error {
+                OnError::Halt => config::OnError::Halt,
+                OnError::Stop => config::OnError::Stop,
+            },
+        };
+        (TableName::from(table.source.as_str()), config)
+    });
+    let checkpoint = &pipeline.sink.checkpoint;
+    let interval = Duration::from_millis(checkpoint.interval.as_millis());
+    let give_up_after = match (pipeline.give_up_after, until_current) {
+        (Some(GiveUp::Never), _) => None,
+        (Some(GiveUp::After(time)), _) => Some(Duration::from_millis(time.as_millis())),
+        (None, true) => Some(Duration::from_secs(2 * 60)),
+        (None, false) => Some(Duration::from_secs(15 * 60)),
+    };
+    let mut config = Config::new(tables.collect());
+    config.checkpoint = CheckpointLimits { age: interval, rows: checkpoint.max_rows, bytes: checkpoint.max_bytes.bytes() };
+    config.record_interval = interval;
+    config.retry = Retry { give_up_after, ..config.retry };
+    config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
+    config.until_current = until_current;
+    config
+}

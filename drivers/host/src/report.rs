@@ -1,0 +1,209 @@
+//! What a run shows: log lines, metrics, and one report that progress bars, `/statusz` and the final summary read.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use contract::{LogEvent, LogRead};
+use kernel::coordinator::{Coordinator, Status, TableStatus};
+use kernel::id::TableName;
+use kernel::outcome::CommitOutcome;
+use metrics::{counter, gauge, histogram};
+use pump::Notice;
+use rows::TableSchema;
+use serde::Serialize;
+
+/// A run as people and programs see it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// This life's number; 0 until it is taken.
+    pub incarnation: u32,
+    /// Is it past its beginning?
+    pub running: bool,
+    /// Rows read from the log in this run, all tables together, those of tables that took them before included.
+    pub rows_read: u64,
+    /// Bytes of rows held in memory now.
+    pub bytes_held: u64,
+    /// How much of the log, up to the end that it had when it was opened, is not read yet; in the log's own measure.
+    pub behind: u64,
+    /// At or below this nothing is owed.
+    pub quiet: String,
+    /// What the source may forget.
+    pub acknowledged: String,
+    /// The tables.
+    pub tables: BTreeMap<String, TableReport>,
+    /// What is waited for.
+    pub waiting: Vec<String>,
+}
+
+/// A table as people and programs see it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TableReport {
+    /// pending, snapshotting, streaming, paused, halted, needs-snapshot.
+    pub phase: String,
+    /// Why it stands still, if it does.
+    pub why: Option<String>,
+    /// Where its copy stands.
+    pub position: String,
+    /// Changes taken and not yet durable.
+    pub rows_owed: u64,
+    /// Changes in durable commits of this run.
+    pub rows_committed: u64,
+    /// Durable commits of this run.
+    pub commits: u64,
+}
+
+/// Where a run's machinery leaves what it sees.
+pub(crate) struct Reporter {
+    pipeline: String,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    report: Report,
+    status: Option<Status>,
+    observed: Option<Instant>,
+    rows_read: u64,
+}
+
+/// How often a report is made anew while rows flow: it walks over all tables.
+const OBSERVED_EVERY: Duration = Duration::from_millis(100);
+
+impl Reporter {
+    pub(crate) fn new(pipeline: &str) -> Self {
+        Self { pipeline: pipeline.to_owned(), seen: Mutex::new(Seen::default()) }
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        // A panic elsewhere leaves numbers here, never a broken structure.
+        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The newest report.
+    pub(crate) fn report(&self) -> Report {
+        self.seen().report.clone()
+    }
+
+    /// Each table's state when the run ended.
+    pub(crate) fn tables(&self) -> BTreeMap<TableName, TableStatus> {
+        self.seen().status.as_ref().map(|s| s.tables.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn observe(&self, coordinator: &Coordinator) {
+        let mut seen = self.seen();
+        let fresh = seen.observed.is_some_and(|at| at.elapsed() < OBSERVED_EVERY);
+        if fresh && !coordinator.is_stopped() {
+            return;
+        }
+        let status = coordinator.status();
+        let mut report = report(&self.pipeline, &status);
+        report.rows_read = seen.rows_read;
+        publish(&report);
+        seen.report = report;
+        seen.status = Some(status);
+        seen.observed = Some(Instant::now());
+    }
+
+    pub(crate) fn read(&self, read: &LogRead) {
+        let rows: u64 = read.batches.iter().map(|b| b.rows() as u64).sum();
+        counter!("urutau_coordinator_events_decoded_total").increment(rows);
+        self.seen().rows_read += rows;
+        for event in &read.events {
+            if let LogEvent::Truncated { table, .. } = event {
+                counter!("urutau_source_truncates_total", "table" => table.to_string()).increment(1);
+            }
+        }
+    }
+
+    pub(crate) fn committed(&self, table: &TableName, outcome: &CommitOutcome, took: Duration) {
+        let table = table.to_string();
+        histogram!("urutau_worker_commit_duration_seconds", "table" => table.clone()).record(took.as_secs_f64());
+        match outcome {
+            CommitOutcome::Durable { .. } => counter!("urutau_coordinator_commits_total", "table" => table).increment(1),
+            CommitOutcome::Conflict { .. } => tracing::info!(table, "another writer had committed to the table"),
+            CommitOutcome::Unknown { why } | CommitOutcome::Transient { why } => {
+                counter!("urutau_worker_commit_failures_total", "table" => table.clone()).increment(1);
+                tracing::warn!(table, why, "a commit did not succeed; it is tried again");
+            }
+            CommitOutcome::Superseded | CommitOutcome::Rejected { .. } => {
+                counter!("urutau_worker_commit_failures_total", "table" => table).increment(1);
+            }
+        }
+    }
+
+    pub(crate) fn inferred(&self, schema: &TableSchema) {
+        let columns: Vec<String> = schema.columns.iter().map(|c| format!("{} {}", c.name, c.kind)).collect();
+        let (table, columns) = (schema.table.to_string(), columns.join(", "));
+        tracing::info!(table, columns, "column types were inferred from the first events; name them under tables[].columns to fix them");
+    }
+
+    pub(crate) fn notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Started { table, state, lost } => {
+                let (table, lost) = (table.to_string(), *lost);
+                let position = state.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
+                if lost {
+                    tracing::error!(table, position, "the log no longer holds what this table needs; it needs a new snapshot");
+                } else if state.is_some() {
+                    tracing::info!(table, position, "table goes on");
+                } else {
+                    tracing::info!(table, "table begins");
+                }
+            }
+            Notice::Halted { table, why, .. } => {
+                let table = table.to_string();
+                tracing::error!(table, why, "table halted; the others go on");
+            }
+            Notice::Skipped { table, transaction, coordinate } => {
+                let table = table.to_string();
+                tracing::warn!(table, ?transaction, ?coordinate, "an event was passed over because somebody said skip");
+            }
+        }
+    }
+}
+
+fn report(pipeline: &str, status: &Status) -> Report {
+    let tables = status.tables.iter().map(|(name, table)| {
+        let position = table.stored.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
+        let report = TableReport {
+            phase: table.phase.as_str().to_owned(),
+            why: table.why.clone(),
+            position,
+            rows_owed: table.rows_owed,
+            rows_committed: table.rows_durable,
+            commits: table.commits,
+        };
+        (name.to_string(), report)
+    });
+    let waiting = status.waiting.iter().map(|w| {
+        let table = w.table.as_ref().map(|t| format!("table {t}: ")).unwrap_or_default();
+        let why = w.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{table}{}, ended by {}{why}", w.what, w.ended_by)
+    });
+    Report {
+        pipeline: pipeline.to_owned(),
+        incarnation: status.incarnation.0,
+        running: status.running,
+        rows_read: 0,
+        bytes_held: status.bytes_held,
+        behind: status.end.beyond(&status.received),
+        quiet: status.quiet.to_string(),
+        acknowledged: status.acknowledged.to_string(),
+        tables: tables.collect(),
+        waiting: waiting.collect(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; the figures are for eyes")]
+fn publish(report: &Report) {
+    gauge!("urutau_inflight_bytes").set(report.bytes_held as f64);
+    gauge!("urutau_source_behind").set(report.behind as f64);
+    for (name, table) in &report.tables {
+        gauge!("urutau_coordinator_pending_rows", "table" => name.clone()).set(table.rows_owed as f64);
+        gauge!("urutau_table_halted", "table" => name.clone()).set(f64::from(u8::from(table.phase == "halted")));
+        counter!("urutau_worker_rows_written_total", "table" => name.clone()).absolute(table.rows_committed);
+    }
+}

@@ -1,0 +1,162 @@
+//! One run of a pipeline in this process: opened, driven, drained, and what came of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contract::registry::Registry;
+use contract::{Error, Kind, Sink, Source};
+use futures::Stream;
+use kernel::coordinator::{Operator, StopReason, TableStatus};
+use kernel::id::TableName;
+use kernel::state::Phase;
+use spec::Pipeline;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::env::TokioEnv;
+use crate::plan;
+use crate::report::{Report, Reporter};
+
+/// The drivers of a pipeline, open.
+pub struct Drivers {
+    /// Where changes come from.
+    pub source: Arc<dyn Source>,
+    /// Where rows go.
+    pub sink: Arc<dyn Sink>,
+}
+
+/// Opens a pipeline's drivers.
+pub async fn open(pipeline: &Pipeline, registry: &Registry) -> Result<Drivers, Error> {
+    Ok(Drivers { source: open_source(pipeline, registry).await?, sink: open_sink(pipeline, registry).await? })
+}
+
+/// Opens a pipeline's source.
+pub async fn open_source(pipeline: &Pipeline, registry: &Registry) -> Result<Arc<dyn Source>, Error> {
+    let kind = pipeline.source.kind;
+    let factory = registry.source(kind).ok_or_else(|| no_driver("source", kind))?;
+    factory.open(&pipeline.name, &pipeline.source.settings.expose()).await
+}
+
+/// Opens a pipeline's sink.
+pub async fn open_sink(pipeline: &Pipeline, registry: &Registry) -> Result<Arc<dyn Sink>, Error> {
+    let kind = pipeline.sink.kind;
+    let factory = registry.sink(kind).ok_or_else(|| no_driver("sink", kind))?;
+    factory.open(&pipeline.name, &pipeline.sink.settings.expose()).await
+}
+
+fn no_driver(what: &str, kind: &str) -> Error {
+    let text = format!("this urutau has no {what} driver '{kind}'");
+    Error::new(Kind::Config, "no-driver", text, "`urutau drivers` lists those that it has")
+}
+
+/// A run that goes on in the background.
+pub struct Run {
+    operators: mpsc::Sender<Operator>,
+    reporter: Arc<Reporter>,
+    task: JoinHandle<StopReason>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Why it stopped.
+    pub reason: StopReason,
+    /// Each table at the end.
+    pub tables: BTreeMap<TableName, TableStatus>,
+    /// The last report.
+    pub report: Report,
+}
+
+/// Something that tells a run what a person wants.
+#[derive(Clone)]
+pub struct Control {
+    operators: mpsc::Sender<Operator>,
+    reporter: Arc<Reporter>,
+}
+
+impl Run {
+    /// Begins.
+    pub fn start(pipeline: &Pipeline, drivers: Drivers, until_current: bool) -> Result<Self, Error> {
+        let plans = plan::tables(pipeline)?;
+        let config = plan::config(pipeline, drivers.sink.capabilities(), until_current);
+        let reporter = Arc::new(Reporter::new(&pipeline.name));
+        let env = Arc::new(TokioEnv::new(drivers.source, drivers.sink, plans, reporter.clone()));
+        let (operators, asked) = mpsc::channel(64);
+        let task = tokio::spawn(pump::run(env, config, Asked(asked)));
+        Ok(Self { operators, reporter, task })
+    }
+
+    /// A handle for others.
+    pub fn control(&self) -> Control {
+        Control { operators: self.operators.clone(), reporter: self.reporter.clone() }
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> Ended {
+        let reason = match (&mut self.task).await {
+            Ok(reason) => reason,
+            Err(error) => StopReason::Violation { rule: "nothing-panics", dump: error.to_string() },
+        };
+        Ended { reason, tables: self.reporter.tables(), report: self.reporter.report() }
+    }
+}
+
+impl Control {
+    /// Asks for something. `false` if the run is over.
+    pub async fn ask(&self, operator: Operator) -> bool {
+        self.operators.send(operator).await.is_ok()
+    }
+
+    /// The newest report.
+    pub fn report(&self) -> Report {
+        self.reporter.report()
+    }
+}
+
+impl Ended {
+    /// The process's exit code: 0 done, 1 a fault in urutau itself, 2 configuration, 3 a halted table or a poison event, 4 a
+    /// position lost, 5 a system stayed unreachable.
+    pub fn exit_code(&self) -> u8 {
+        let any = |phase: Phase| self.tables.values().any(|t| t.phase == phase);
+        match &self.reason {
+            StopReason::Violation { .. } | StopReason::Superseded { .. } => 1,
+            StopReason::Config { .. } => 2,
+            StopReason::Poison { .. } | StopReason::TableHalted { .. } => 3,
+            StopReason::PositionLost { .. } => 4,
+            StopReason::Unreachable { .. } => 5,
+            StopReason::Drained if any(Phase::NeedsSnapshot) => 4,
+            StopReason::Drained if any(Phase::Halted) => 3,
+            StopReason::Drained => 0,
+        }
+    }
+
+    /// Why it stopped, for people; `None` if all is well.
+    pub fn message(&self) -> Option<String> {
+        match &self.reason {
+            StopReason::Drained => None,
+            StopReason::Poison { why } | StopReason::PositionLost { why } | StopReason::Config { why } => Some(why.clone()),
+            StopReason::Unreachable { why } => Some(format!("gave up after retry.giveUpAfter: {why}")),
+            StopReason::TableHalted { table } => Some(format!("table {table} halted, and its onError is 'stop'")),
+            StopReason::Superseded { by } => Some(format!(
+                "life {by} of this pipeline has begun elsewhere and taken over; this process has stopped everything and changed nothing since"
+            )),
+            StopReason::Violation { rule, dump } => {
+                Some(format!("a rule of urutau itself is broken ({rule}): {dump}. Nothing was written since. Please report this"))
+            }
+        }
+    }
+}
+
+/// What people ask for, as a stream.
+struct Asked(mpsc::Receiver<Operator>);
+
+impl Stream for Asked {
+    type Item = Operator;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Operator>> {
+        self.0.poll_recv(context)
+    }
+}
