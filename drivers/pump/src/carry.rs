@@ -19,7 +19,7 @@ use crate::{Fact, Pump};
 pub(crate) enum Answer<E: Env> {
     Fact(Input),
     Read { id: CommandId, prepared: Result<Prepared, LogFailure> },
-    Netted { attempt: AttemptId, netted: Result<Netted, String>, rows: u64 },
+    Netted { attempt: AttemptId, netted: Result<Box<Netted>, String>, rows: u64 },
     Wrote { attempt: AttemptId, outcome: WriteOutcome, staged: Option<E::Staged> },
     Nothing,
 }
@@ -146,7 +146,7 @@ impl<E: Env> Pump<E> {
                 let Some(netted) = self.netted.remove(&attempt) else { return };
                 let lane = Lane::Writes(table.clone());
                 let work = async move {
-                    let (outcome, staged) = env.write(&table, attempt, netted).await;
+                    let (outcome, staged) = env.write(&table, attempt, *netted).await;
                     Answer::Wrote { attempt, outcome, staged }
                 };
                 self.lanes.run_in(lane, work.boxed());
@@ -208,12 +208,12 @@ fn failed(id: CommandId, failure: Failure) -> Input {
 }
 
 /// One image a key, or every row; what can't be netted is said for people.
-fn net(slices: Option<Vec<Slice>>, keeps_every_row: bool, first: Version) -> Result<Netted, String> {
+fn net(slices: Option<Vec<Slice>>, keeps_every_row: bool, first: Version) -> Result<Box<Netted>, String> {
     let Some(slices) = slices else { return Err("rows are missing from the row store: a fault in urutau itself".into()) };
     let numbering = Numbering { incarnation: first.incarnation(), first: first.sequence() };
     let outcome = if keeps_every_row { rows::net::append(&slices, numbering) } else { rows::net::net(&slices, numbering) };
     match outcome {
-        Ok(rows::net::NetOutcome::Netted(netted)) => Ok(*netted),
+        Ok(rows::net::NetOutcome::Netted(netted)) => Ok(netted),
         Ok(rows::net::NetOutcome::Holes(holes)) => {
             let holes: Vec<String> = holes.iter().map(ToString::to_string).collect();
             Err(format!("{}. Have the source send whole rows: an unknown value is never replaced by null", holes.join("; ")))

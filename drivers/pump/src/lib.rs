@@ -63,7 +63,7 @@ struct Pump<E: Env> {
     facts: VecDeque<Fact>,
     store: RowStore,
     /// What was netted and not yet handed to a writer.
-    netted: BTreeMap<AttemptId, Netted>,
+    netted: BTreeMap<AttemptId, Box<Netted>>,
     /// What was staged and may be committed.
     staged: BTreeMap<AttemptId, Arc<E::Staged>>,
     /// Where rows are divided since the reader last began anew.
