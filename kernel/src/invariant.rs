@@ -7,9 +7,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::acknowledge::effective;
 use crate::checkpoint::{Kind, Table};
-use crate::coordinator::{Coordinator, Output, Stage};
+use crate::coordinator::{Coordinator, Output};
 use crate::id::{StreamName, TableName};
 use crate::position::{Cut, Offset, Position};
 use crate::state::Phase;
@@ -34,7 +33,7 @@ impl Coordinator {
         if let Some(violation) = &self.violation {
             return Err(violation.clone());
         }
-        if self.stage != Stage::Running {
+        if !self.has_begun() {
             return Ok(());
         }
         // Durability and acknowledging
@@ -44,8 +43,8 @@ impl Coordinator {
         for (name, table) in &self.tables {
             self.release_before_pass(name, table)?;
             self.position_covers_only_durable(name, table)?;
-            commit_in_order_per_table(name, table)?;
-            everything_owed_is_tracked(name, table)?;
+            self.commit_in_order_per_table(name, table)?;
+            self.everything_owed_is_tracked(name, table)?;
             self.effective_cut_never_falls(name, table)?;
         }
         // Starting and positions
@@ -97,7 +96,7 @@ impl Coordinator {
             return broken("release-before-pass", dump);
         }
         // A snapshot that is needed stays needed until the table's own generation has reached it.
-        if released && matches!(table.phase, Phase::Halted | Phase::Streaming) && table.stored.is_some() {
+        if released && table.is_member() && !self.wants_snapshot_in_memory(name) {
             let dump = format!("{name} is {} though the stored record says that it needs a snapshot", table.phase.as_str());
             return broken(if table.phase == Phase::Halted { "release-before-pass" } else { "join-has-a-base" }, dump);
         }
@@ -125,9 +124,41 @@ impl Coordinator {
         }
     }
 
+    fn commit_in_order_per_table(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
+        let Some(stored) = &table.stored else { return Ok(()) };
+        let mut last = (&stored.cut, &stored.identity.coordinates);
+        for point in table.flight.iter().map(|f| &f.point).chain(&table.closed).filter(|c| c.kind != Kind::Claim) {
+            // Coordinates of two servers are not compared; whole transactions are.
+            let same = *last.1 == point.coordinates;
+            if !point.cut.upto().contains(last.0.upto()) || (same && !point.cut.contains(last.0)) {
+                return broken("commit-in-order-per-table", format!("{name}: {:?} follows {:?}", point.cut, last.0));
+            }
+            last = (&point.cut, &point.coordinates);
+        }
+        Ok(())
+    }
+
+    fn everything_owed_is_tracked(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
+        let Some(stored) = table.stored.as_ref().filter(|_| table.is_member()) else { return Ok(()) };
+        let stored = self.valid_here(&stored.cut, &stored.identity);
+        if !table.taken.contains(&stored) {
+            let dump = format!("{name} has taken {:?}, stored is {stored:?}", table.taken);
+            return broken("everything-owed-is-tracked", dump);
+        }
+        match table.owed().next() {
+            Some(oldest) if !table.taken.upto().contains(&oldest.before) => {
+                broken("everything-owed-is-tracked", format!("{name} has taken {:?}, less than {}", table.taken, oldest.before))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn effective_cut_never_falls(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let Some(flight) = table.flight.as_ref().filter(|f| f.point.kind != Kind::Claim) else { return Ok(()) };
-        let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
+        if self.log.identity.coordinates != flight.point.coordinates {
+            return Ok(());
+        }
+        let stands = self.stored_stand(name);
         let same = table.stored.as_ref().is_none_or(|s| s.generation == flight.new.generation);
         // Of the quiet position only what the table had taken when it closed can be in its cut; the rest the record still holds.
         if same && !flight.new.cut.join(&Cut::at(self.record.known.quiet.clone())).contains(&stands) {
@@ -179,14 +210,8 @@ impl Coordinator {
     }
 
     fn join_has_a_base(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
-        let Some(recorded) = self.record.known.tables.get(name) else { return Ok(()) };
-        let needs = recorded.phase == Phase::NeedsSnapshot && recorded.generation > table.generation();
-        if needs
-            && matches!(table.phase, Phase::Streaming | Phase::Paused)
-            && table.stored.is_some()
-            && !self.wants_snapshot_in_memory(name)
-        {
-            return broken("join-has-a-base", format!("{name} goes on from a state of generation {}", table.generation()));
+        if table.is_member() && table.stored.is_some() && !self.record.known.tables.contains_key(name) {
+            return broken("join-has-a-base", format!("{name} goes on from a state that the record does not know"));
         }
         Ok(())
     }
@@ -219,8 +244,9 @@ impl Coordinator {
     }
 
     fn every_wait_has_an_exit(&self) -> Result<(), Violation> {
-        let answer =
-            self.log.reading.is_some() || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
+        let answer = self.log.reading.is_some()
+            || self.starting.asked.is_some()
+            || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
         let person = self.log.finished || self.drain.is_closing();
         if answer || person || self.poll_timeout().is_some() || !self.outbox.is_empty() {
             return Ok(());
@@ -275,24 +301,4 @@ impl Coordinator {
     fn commit_runs(&self, name: &TableName) -> bool {
         self.tables.get(name).is_some_and(|t| t.committing.is_some())
     }
-}
-
-fn commit_in_order_per_table(name: &TableName, table: &Table) -> Result<(), Violation> {
-    let Some(stored) = &table.stored else { return Ok(()) };
-    let mut last = &stored.cut;
-    for point in table.flight.iter().map(|f| &f.point).chain(&table.closed) {
-        if !point.cut.contains(last) {
-            return broken("commit-in-order-per-table", format!("{name}: {:?} follows {last:?}", point.cut));
-        }
-        last = &point.cut;
-    }
-    Ok(())
-}
-
-fn everything_owed_is_tracked(name: &TableName, table: &Table) -> Result<(), Violation> {
-    let Some(stored) = table.stored.as_ref().filter(|_| table.phase != Phase::NeedsSnapshot) else { return Ok(()) };
-    if table.taken.contains(&stored.cut) {
-        return Ok(());
-    }
-    broken("everything-owed-is-tracked", format!("{name} has taken {:?}, stored is {:?}", table.taken, stored.cut))
 }

@@ -7,9 +7,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::checkpoint::Table;
+use crate::checkpoint::{Kind, Table};
 use crate::config::Config;
 use crate::coordinator::{Coordinator, Output, Stage, StopReason};
 use crate::flow::Backoff;
@@ -32,7 +34,20 @@ pub(crate) struct Record {
     /// What each table's phase should be in the record.
     wanted: BTreeMap<TableName, Phase>,
     /// What is said to people once the record that says so is stored.
-    pub(crate) verdicts: Vec<Output>,
+    pub(crate) verdicts: Vec<(TableName, Output)>,
+    /// What failed last, for people.
+    why: String,
+}
+
+/// How the stored record differs from memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Difference {
+    /// Not at all.
+    None,
+    /// In what can wait for its interval.
+    Some,
+    /// In a phase, a table, or a name that something waits for.
+    Urgent,
 }
 
 impl Default for Record {
@@ -45,6 +60,7 @@ impl Default for Record {
             next: Time(0),
             wanted: BTreeMap::new(),
             verdicts: Vec::new(),
+            why: String::new(),
         }
     }
 }
@@ -77,8 +93,8 @@ pub(crate) fn effective(config: &Config, known: &PipelineState, name: &TableName
 }
 
 impl Coordinator {
-    /// A table's phase should be this in the record. A table that needs a snapshot goes on needing it until its own generation has reached the wanted one: no halt, pause or
-    /// resume replaces that (rule A5).
+    /// A table's phase should be this in the record. A table that needs a snapshot goes on needing it until its own generation
+    /// has reached the wanted one: no halt, pause or resume replaces that (rule A5).
     pub(crate) fn want(&mut self, name: &TableName, phase: Phase) {
         let undone = phase != Phase::NeedsSnapshot && self.wants_snapshot(name);
         if undone && !planted!(self.config, HaltUndoesRelease) && !planted!(self.config, ReaddedTableTrusted) {
@@ -106,19 +122,38 @@ impl Coordinator {
         self.want(name, Phase::NeedsSnapshot);
     }
 
-    /// Could time alone release this table?
-    pub(crate) fn may_be_released(&self, table: &Table) -> bool {
-        matches!(table.phase, Phase::Paused | Phase::Halted) && table.blocked.is_some() && table.flight.is_none()
+    /// Since when a table holds the source back and time alone may end it: it is stopped in front of a row, or its sink fails.
+    pub(crate) fn holds_since(&self, name: &TableName) -> Option<Time> {
+        let table = self.tables.get(name).filter(|t| t.is_member() && !self.wants_snapshot_in_memory(name))?;
+        match &table.flight {
+            Some(flight) => flight.retry.map(|r| r.since),
+            None if table.phase == Phase::Streaming => None,
+            None => table.blocked,
+        }
     }
 
-    /// A blocked table may hold the source back only so long (rules A5, R7).
+    /// A table may hold the source back only so long (rules A5, R7).
     pub(crate) fn release_what_holds_too_long(&mut self) {
         let Some(hold) = self.config.hold else { return };
         for name in self.names() {
-            let Some(table) = self.tables.get(&name) else { continue };
-            let too_long = table.blocked.is_some_and(|since| since + hold <= self.now);
-            if too_long && self.may_be_released(table) && !self.wants_snapshot(&name) {
+            if self.holds_since(&name).is_some_and(|since| since + hold <= self.now) {
+                self.mark("held-too-long");
                 self.release(&name);
+            }
+        }
+    }
+
+    /// A table of which the stored record says that it needs a snapshot, because this life wanted so, is given up. Not while
+    /// one of its commands runs: its outcome must be known first (rule O5).
+    pub(crate) fn end_what_was_released(&mut self) {
+        for name in self.names() {
+            let (Some(entry), Some(table)) = (self.record.known.tables.get(&name), self.tables.get(&name)) else { continue };
+            let stored = entry.phase == Phase::NeedsSnapshot && entry.generation > table.generation();
+            let running = table.flight.as_ref().is_some_and(|f| f.retry.is_none());
+            if stored && table.is_member() && !running && self.wants_snapshot_in_memory(&name) {
+                let why = table.why.clone().unwrap_or_else(|| "it was released".into());
+                self.mark("release-stored");
+                self.needs_snapshot(&name, why);
             }
         }
     }
@@ -131,17 +166,19 @@ impl Coordinator {
             return self.log.received.clone();
         }
         let members = self.tables.values().filter(|t| t.is_member() && !self.is_left_out(t));
-        let completes =
+        let mut completes =
             members.map(|t| if planted!(self.config, QuietByArrival) { self.complete_by_arrival(t) } else { t.complete() });
         let low = if planted!(self.config, HighestInsteadOfMeet) {
-            completes.max_by_key(|p| p.beyond(&Position::START))
+            completes.max_by_key(|p| p.beyond(&Position::START)).cloned()
         } else if planted!(self.config, MinimumInsteadOfMeet) {
-            completes.min_by_key(|p| p.beyond(&Position::START))
+            completes.min_by_key(|p| p.beyond(&Position::START)).cloned()
         } else {
-            completes.reduce(|low, complete| low.meet(&complete))
+            completes.next().map(|first| completes.fold(first.clone(), |low, complete| low.meet(complete)))
         };
-        let received = self.log.received.join(&self.record.known.quiet);
-        low.unwrap_or_else(|| self.log.received.clone()).meet(&received)
+        match low {
+            Some(low) => low.meet(&self.log.received.join(&self.record.known.quiet)),
+            None => self.log.received.clone(),
+        }
     }
 
     /// Planted bugs that leave tables out of the meet.
@@ -152,24 +189,25 @@ impl Coordinator {
     }
 
     /// A planted bug: what the reader had received counts, not what the table had taken.
-    fn complete_by_arrival(&self, table: &Table) -> Position {
-        if table.is_settled() { self.log.received.clone() } else { table.complete() }
+    fn complete_by_arrival<'a>(&'a self, table: &'a Table) -> &'a Position {
+        if table.is_settled() { &self.log.received } else { table.complete() }
     }
 
-    /// What the record's quiet position would be now. It never decreases. While a table is unclaimed nothing may rely on what
-    /// this life saw of it.
-    fn quiet(&self) -> Position {
+    /// What the record's quiet position would be now, if that is more than what is stored: it never decreases. While a table
+    /// is unclaimed nothing may rely on what this life saw of it.
+    fn risen_quiet(&self) -> Option<Position> {
         let stored = &self.record.known.quiet;
         if self.tables.keys().any(|name| self.is_unclaimed(name)) {
-            return stored.clone();
+            return None;
         }
-        stored.join(&self.low_water())
+        let low = self.low_water();
+        (!stored.contains(&low)).then(|| stored.join(&low))
     }
 
     // ---- the record
 
     fn record_now(&self) -> PipelineState {
-        let quiet = self.quiet();
+        let quiet = self.risen_quiet().unwrap_or_else(|| self.record.known.quiet.clone());
         let mut tables = self.record.known.tables.clone();
         for (name, entry) in &mut tables {
             // A table that was removed from the pipeline is released like any other: before the acknowledgement passes it.
@@ -178,17 +216,21 @@ impl Coordinator {
             }
         }
         for (name, table) in &self.tables {
-            let phase = self.wanted_phase(name, table);
-            let generation = if phase == Phase::NeedsSnapshot { self.needed(name, table) } else { table.generation() };
-            let named = if phase == Phase::NeedsSnapshot { None } else { self.named(table, &quiet) };
-            tables.insert(name.clone(), TableRecord { phase, generation, named });
+            tables.insert(name.clone(), self.entry_now(name, table, &quiet));
         }
         PipelineState { format: FORMAT, incarnation: self.incarnation, identity: self.log.identity.clone(), quiet, tables }
     }
 
+    fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> TableRecord {
+        let phase = self.wanted_phase(name, table);
+        if phase == Phase::NeedsSnapshot {
+            return TableRecord { phase, generation: self.needed(name, table), named: None };
+        }
+        TableRecord { phase, generation: table.generation(), named: self.named(table, quiet) }
+    }
+
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
-        let joining =
-            table.closed.iter().chain(table.flight.iter().map(|f| &f.point)).any(|c| c.kind == crate::checkpoint::Kind::Join);
+        let joining = table.closed.iter().chain(table.flight.iter().map(|f| &f.point)).any(|c| c.kind == Kind::Base);
         match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
             Phase::Streaming if joining && table.stored.is_none() => Phase::Pending,
             phase => phase,
@@ -222,29 +264,32 @@ impl Coordinator {
         let Some(named) = self.record.known.tables.get(name).and_then(|e| e.named) else { return false };
         let Some(table) = self.tables.get(name) else { return false };
         let Some(state) = &table.stored else { return false };
-        let mut then = state.ancestors.clone();
-        let holds = state.commit == named || state.ancestors.contains(named);
-        then.push(state.commit);
-        holds && !then.bounded(self.config.ancestor_runs_max).contains(named)
+        state.commit != named && state.ancestors.crowds_out(named, state.commit, self.config.ancestor_runs_max)
     }
 
-    /// Does the record lack a phase, a table, or a name that something waits for?
-    pub(crate) fn record_differs_in_phases(&self) -> bool {
-        let now = self.record_now();
-        let known = &self.record.known.tables;
-        now.tables.iter().any(|(name, entry)| match known.get(name) {
-            None => true,
-            Some(k) => {
-                k.phase != entry.phase
-                    || (entry.phase == Phase::NeedsSnapshot && k.generation != entry.generation)
-                    || (self.is_crowded(name) && k.named != entry.named)
+    /// How the record differs from memory. Asked after every input: nothing is built for it.
+    pub(crate) fn record_difference(&self) -> Difference {
+        let known = &self.record.known;
+        let risen = self.risen_quiet();
+        let quiet = risen.as_ref().unwrap_or(&known.quiet);
+        let mut most = Difference::None;
+        for (name, table) in &self.tables {
+            let Some(entry) = known.tables.get(name) else { return Difference::Urgent };
+            let now = self.entry_now(name, table, quiet);
+            let awaited = now.named != entry.named && self.is_crowded(name);
+            if now.phase != entry.phase || (now.phase == Phase::NeedsSnapshot && now.generation != entry.generation) || awaited {
+                return Difference::Urgent;
             }
-        })
-    }
-
-    /// Does the record differ from memory in anything?
-    pub(crate) fn record_differs(&self) -> bool {
-        self.record_now() != self.record.known
+            if now != *entry {
+                most = Difference::Some;
+            }
+        }
+        let removed =
+            |(name, entry): (&TableName, &TableRecord)| !self.tables.contains_key(name) && entry.phase != Phase::NeedsSnapshot;
+        if known.tables.len() > self.tables.len() && known.tables.iter().any(removed) {
+            return Difference::Urgent;
+        }
+        if risen.is_some() || known.identity != self.log.identity { Difference::Some } else { most }
     }
 
     pub(crate) fn record_due_at(&self) -> Option<Time> {
@@ -254,17 +299,18 @@ impl Coordinator {
         if let Some(retry) = self.record.retry {
             return Some(retry.at);
         }
-        if self.record_differs_in_phases() {
-            return Some(self.now);
+        match self.record_difference() {
+            Difference::None => None,
+            Difference::Some if !self.drain.is_closing() => Some(self.record.next),
+            Difference::Some | Difference::Urgent => Some(self.now),
         }
-        self.record_differs().then_some(if self.drain.is_closing() { self.now } else { self.record.next })
     }
 
     pub(crate) fn store_what_differs(&mut self) {
         if let Some(retry) = self.record.retry
             && retry.is_hopeless(self.now, &self.config.retry)
         {
-            let why = alloc::string::String::from("the pipeline record could not be stored");
+            let why = format!("the pipeline's record could not be stored: {}", self.record.why);
             return self.stop(StopReason::Unreachable { why });
         }
         if self.record_due_at().is_some_and(|at| at <= self.now) {
@@ -291,8 +337,8 @@ impl Coordinator {
         let Some((_, new)) = self.record.flight.take() else { return };
         if self.stage == Stage::Taking {
             let why = match &outcome {
-                StoreOutcome::Stored { .. } => Default::default(),
-                StoreOutcome::Conflict { .. } => alloc::string::String::from("another life took the incarnation first"),
+                StoreOutcome::Stored { .. } => String::new(),
+                StoreOutcome::Conflict { .. } => String::from("another life took the incarnation first"),
                 StoreOutcome::Unknown { why } => why.clone(),
             };
             let stored = matches!(outcome, StoreOutcome::Stored { .. });
@@ -318,8 +364,9 @@ impl Coordinator {
                     _ => self.supersede(newest.max(self.incarnation.next())),
                 }
             }
-            StoreOutcome::Unknown { .. } => {
+            StoreOutcome::Unknown { why } => {
                 self.mark("record-unknown");
+                self.record.why = why;
                 self.record.retry = Some(Backoff::after(self.record.retry, self.now, &self.config.retry));
             }
         }
@@ -329,21 +376,10 @@ impl Coordinator {
     fn adopt(&mut self, new: PipelineState) {
         self.record.retry = None;
         self.record.known = new;
-        for verdict in core::mem::take(&mut self.record.verdicts) {
-            self.push(verdict);
-        }
-        for name in self.names() {
-            let Some(entry) = self.record.known.tables.get(&name).cloned() else { continue };
-            let Some(table) = self.tables.get(&name) else { continue };
-            if entry.phase == Phase::NeedsSnapshot
-                && entry.generation > table.generation()
-                && matches!(table.phase, Phase::Paused | Phase::Halted)
-                && self.record.wanted.get(&name) == Some(&Phase::NeedsSnapshot)
-            {
-                let why = table.why.clone().unwrap_or_else(|| "it was released".into());
-                self.mark("release-stored");
-                self.needs_snapshot(&name, why);
-            }
+        // A record that was under way when a verdict was reached does not hold it yet.
+        for (name, verdict) in core::mem::take(&mut self.record.verdicts) {
+            let says_so = self.record.known.tables.get(&name).is_some_and(|e| e.phase == Phase::NeedsSnapshot);
+            if says_so { self.push(verdict) } else { self.record.verdicts.push((name, verdict)) }
         }
     }
 

@@ -5,16 +5,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Checkpoint, Flight, Kind, Recent, Step};
-use crate::acknowledge::effective;
+use super::{Checkpoint, Flight, Kind, Recent, Step, Table};
 use crate::config::OnError;
 use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
 use crate::outcome::{CommitOutcome, WriteOutcome};
 use crate::planted::planted;
-use crate::position::{Coordinate, Cut, LogIdentity, Transaction};
-use crate::state::{FORMAT, Phase, PipelineState, TableState};
+use crate::position::{Coordinate, Cut, LogIdentity, Position, Transaction};
+use crate::state::{Ancestors, FORMAT, Phase, PipelineState, TableState};
 
 impl Coordinator {
     /// Moves every table's flight on, and begins the next where none is.
@@ -25,7 +24,8 @@ impl Coordinator {
             let overlaps = |f: &Flight| f.step == Step::Commit && f.retry.is_none();
             let second = planted!(self.config, TwoCommitsInFlight) && table.flight.as_ref().is_some_and(overlaps);
             let free = table.flight.is_none() || second;
-            if free && (!table.closed.is_empty() || self.is_unclaimed(&name)) && self.may_commit(&name) {
+            let unclaimed = self.is_unclaimed(&name);
+            if free && (!table.closed.is_empty() || unclaimed) && self.may_commit(&name, unclaimed) {
                 self.begin_flight(&name);
             }
         }
@@ -44,13 +44,14 @@ impl Coordinator {
     }
 
     /// Nothing of a table is written before the stored record knows the table: a state that no record names would not be
-    /// trusted at the next start.
-    fn may_commit(&mut self, name: &TableName) -> bool {
+    /// trusted at the next start. A claim is written also for a table that needs a snapshot: it holds the quiet position
+    /// until then, and no older life's state may come after it.
+    fn may_commit(&mut self, name: &TableName, claim: bool) -> bool {
         let Some(table) = self.tables.get(name) else { return false };
         let generation = table.generation();
         let recorded = self.record.known.tables.get(name);
-        let known = recorded.is_some_and(|e| e.phase != Phase::NeedsSnapshot || e.generation <= generation);
-        let crowded = self.is_crowded(name);
+        let known = recorded.is_some_and(|e| claim || e.phase != Phase::NeedsSnapshot || e.generation <= generation);
+        let crowded = !claim && self.is_crowded(name);
         if crowded {
             self.mark("waits-for-record");
         }
@@ -63,45 +64,54 @@ impl Coordinator {
         }
         let incarnation = self.incarnation;
         let runs_max = self.config.ancestor_runs_max;
-        let identity = self.log.identity.clone();
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(point) = table.closed.pop_front() else { return };
-        let stored = table.stored.as_ref();
-        let claim = point.kind == Kind::Claim;
-        // A commit id names data: a claim changes none and keeps the one it found.
-        let commit = match (claim, stored) {
-            (true, Some(found)) => found.commit,
-            (true, None) => CommitId { incarnation, number: 0 },
-            (false, _) => {
+        let new = match &table.stored {
+            // A commit id names data: a claim changes none and keeps the one that it found, and all the rest.
+            Some(found) if point.kind == Kind::Claim => TableState { format: FORMAT, incarnation, ..found.clone() },
+            Some(found) => {
                 table.commits += 1;
-                CommitId { incarnation, number: table.commits }
+                let mut ancestors = found.ancestors.clone();
+                ancestors.push(found.commit);
+                TableState {
+                    format: FORMAT,
+                    identity: only_streams_of(&self.log.identity, &point, Some(found)),
+                    cut: point.cut.clone(),
+                    incarnation,
+                    commit: CommitId { incarnation, number: table.commits },
+                    ancestors: ancestors.bounded(runs_max),
+                    sequence: point.last_sequence,
+                    begun: point.begun.unwrap_or(found.begun),
+                    schema: point.schema.clone(),
+                    ..found.clone()
+                }
+            }
+            None => {
+                if point.kind != Kind::Claim {
+                    table.commits += 1;
+                }
+                TableState {
+                    format: FORMAT,
+                    identity: only_streams_of(&self.log.identity, &point, None),
+                    cut: point.cut.clone(),
+                    incarnation,
+                    commit: CommitId { incarnation, number: if point.kind == Kind::Claim { 0 } else { table.commits } },
+                    ancestors: Ancestors::default(),
+                    sequence: point.last_sequence,
+                    generation: 0,
+                    base: point.before.clone(),
+                    begun: point.begun.unwrap_or_default(),
+                    tiling: Vec::new(),
+                    in_doubt: Vec::new(),
+                    ahead: Position::START,
+                    schema: point.schema.clone(),
+                }
             }
         };
-        let mut ancestors = stored.map(|s| s.ancestors.clone()).unwrap_or_default();
-        if let (false, Some(found)) = (claim, stored) {
-            ancestors.push(found.commit);
-            ancestors = ancestors.bounded(runs_max);
-        }
-        let new = TableState {
-            format: FORMAT,
-            identity: only_streams_of(&identity, &point.cut, stored),
-            cut: point.cut.clone(),
-            incarnation,
-            commit,
-            ancestors,
-            sequence: point.last_sequence,
-            generation: stored.map_or(0, |s| s.generation),
-            base: stored.map_or_else(|| point.before.clone(), |s| s.base.clone()),
-            begun: point.begun.or(stored.map(|s| s.begun)).unwrap_or_default(),
-            tiling: stored.map(|s| s.tiling.clone()).unwrap_or_default(),
-            in_doubt: stored.map(|s| s.in_doubt.clone()).unwrap_or_default(),
-            ahead: stored.map(|s| s.ahead.clone()).unwrap_or_default(),
-            schema: point.schema.clone().or_else(|| table.schema.clone()),
-        };
         let command = CommandId { incarnation, number: 0 };
-        let (attempt, written, retry, ever_unknown) = (None, false, None, false);
-        let step = Step::Write;
-        table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown });
+        let (attempt, written, retry, ever_unknown, found) = (None, false, None, false, None);
+        let (step, since) = (Step::Write, self.now);
+        table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, found, since });
         self.issue(name, Step::Write);
     }
 
@@ -115,11 +125,32 @@ impl Coordinator {
         table.closed.push_front(claim);
     }
 
-    /// A table that joins without rows stores its base before anything relies on it.
+    /// Where a table without rows stands becomes its first state.
     pub(crate) fn store_base(&mut self, name: &TableName) {
+        let coordinates = self.log.identity.coordinates.clone();
         let Some(table) = self.tables.get_mut(name) else { return };
-        let (cut, before) = (table.taken.clone(), table.taken.upto().clone());
-        table.closed.push_back(Checkpoint { cut, before, kind: Kind::Join, ..Checkpoint::default() });
+        let (cut, before, schema) = (table.taken.clone(), table.taken.upto().clone(), table.schema.clone());
+        table.closed.push_back(Checkpoint { cut, before, schema, coordinates, kind: Kind::Base, ..Checkpoint::default() });
+    }
+
+    /// A table that has had no row yet has no state that the record could name, so it would hold the acknowledgement for ever.
+    /// After a while, and at the end of a run, it stores where it stands.
+    pub(crate) fn store_missing_bases(&mut self) {
+        for name in self.names() {
+            if self.lacks_base(&name)
+                && (self.drain.is_closing() || self.tables.get(&name).is_some_and(|t| t.base_due <= self.now))
+            {
+                self.mark("base-of-idle-table");
+                self.store_base(&name);
+            }
+        }
+    }
+
+    /// Has it taken something, all of it without an effect, and no state that says so?
+    pub(crate) fn lacks_base(&self, name: &TableName) -> bool {
+        let Some(table) = self.tables.get(name) else { return false };
+        let idle = table.is_settled() && table.taken.is_whole() && *table.taken.upto() != Position::START;
+        table.is_member() && idle && table.stored.is_none() && !self.is_unclaimed(name)
     }
 
     pub(crate) fn is_unclaimed(&self, name: &TableName) -> bool {
@@ -135,12 +166,14 @@ impl Coordinator {
         let versions_of = if planted!(self.config, VersionWithoutIncarnation) { Incarnation(0) } else { incarnation };
         self.next_attempt += 1;
         let next_attempt = AttemptId { incarnation, number: self.next_attempt };
+        let now = self.now;
         let Some(table) = self.tables.get_mut(name) else { return };
         let token = table.token.clone();
         let Some(flight) = &mut table.flight else { return };
         let step = if step == Step::Write && (flight.written || flight.point.rows.is_empty()) { Step::Commit } else { step };
         flight.step = step;
         flight.command = id;
+        flight.since = now;
         // A step that is asked for again keeps its history of failures until it succeeds.
         let retry = flight.retry.take();
         flight.retry = None;
@@ -189,14 +222,14 @@ impl Coordinator {
 
     /// The table whose running step this command is.
     fn table_of(&self, id: CommandId) -> Option<TableName> {
-        let flies = |t: &super::Table| t.flight.as_ref().is_some_and(|f| f.command == id && f.retry.is_none());
+        let flies = |t: &Table| t.flight.as_ref().is_some_and(|f| f.command == id && f.retry.is_none());
         self.tables.iter().find(|(_, t)| flies(t)).map(|(name, _)| name.clone())
     }
 
     // ---- written
 
     pub(crate) fn written(&mut self, attempt: AttemptId, outcome: WriteOutcome) {
-        let present = |t: &super::Table| {
+        let present = |t: &Table| {
             let flies = |f: &Flight| f.attempt == Some(attempt) && f.step == Step::Write && f.retry.is_none();
             t.flight.as_ref().is_some_and(flies)
         };
@@ -285,13 +318,16 @@ impl Coordinator {
         if self.table_of(id).as_ref() != Some(name) {
             return self.stale_answer();
         }
-        if found {
-            self.mark("resolved-durable");
-            self.durable(name, token)
-        } else {
+        if !found {
             self.mark("resolved-absent");
-            self.issue(name, Step::Commit);
+            return self.issue(name, Step::Commit);
         }
+        // The token is the table's present one. A newer life may have committed upon ours already: then it must not be used.
+        self.mark("resolved-durable");
+        if let Some(flight) = self.tables.get_mut(name).and_then(|t| t.flight.as_mut()) {
+            flight.found = Some(token);
+        }
+        self.issue(name, Step::Validate);
     }
 
     fn conflict(&mut self, name: &TableName, found: Option<TableState>, token: Token) {
@@ -324,18 +360,11 @@ impl Coordinator {
     /// The table stands where the sink says. All that is not durable is given up and read again.
     fn set_back(&mut self, name: &TableName, found: Option<TableState>) {
         self.give_up(name);
-        if let Some(table) = self.tables.get_mut(name) {
-            table.schema = found.as_ref().and_then(|s| s.schema.clone());
-            table.stored = found;
-        }
-        let phase = self.tables.get(name).map(|t| t.phase);
-        self.start_table(name);
-        if let (Some(was @ (Phase::Paused | Phase::Halted)), Some(table)) = (phase, self.tables.get_mut(name))
-            && table.phase == Phase::Streaming
-        {
-            table.phase = was;
-            self.want(name, was);
-        }
+        let Some(table) = self.tables.get_mut(name) else { return };
+        table.schema = found.as_ref().and_then(|s| s.schema.clone());
+        table.stored = found;
+        let phase = table.phase;
+        self.stand_at_stored(name, phase);
         self.go_back();
     }
 
@@ -346,7 +375,10 @@ impl Coordinator {
         if newest > self.incarnation {
             return self.supersede(newest);
         }
-        self.issue(&name, Step::Commit);
+        match self.tables.get_mut(&name).and_then(|t| t.flight.as_mut()).and_then(|f| f.found.take()) {
+            Some(token) => self.durable(&name, token),
+            None => self.issue(&name, Step::Commit),
+        }
     }
 
     pub(crate) fn flight_failed(&mut self, id: CommandId, why: String) {
@@ -371,8 +403,10 @@ impl Coordinator {
         table.why = None;
         table.last_failure = None;
         table.committing = None;
-        if flight.point.kind != Kind::Claim {
+        if flight.point.kind != Kind::Claim || table.recent.is_empty() {
             table.recent.push_back(Recent { commit: flight.new.commit, before: flight.point.before.clone() });
+        }
+        if flight.point.kind != Kind::Claim {
             table.durable_commits += 1;
             table.durable_rows += flight.point.taken;
         }
@@ -382,7 +416,7 @@ impl Coordinator {
         {
             table.recent.pop_front();
         }
-        let joined = flight.point.kind == Kind::Join;
+        let joined = flight.point.kind == Kind::Base && table.phase == Phase::Streaming;
         table.stored = Some(flight.new);
         let discards = !core::mem::replace(&mut table.discarded, true);
         if let Some(attempt) = flight.attempt {
@@ -401,20 +435,55 @@ impl Coordinator {
 
     /// All that is not durable of a table is given up.
     pub(crate) fn give_up(&mut self, name: &TableName) {
+        self.give_up_waiting(name);
+        self.drop_staged(name);
+        let Some(table) = self.tables.get_mut(name) else { return };
+        let flying = table.flight.take().map(|f| f.point.rows).unwrap_or_default();
+        table.last_failure = None;
+        table.schema = table.stored.as_ref().and_then(|s| s.schema.clone());
+        for rows in &flying {
+            self.budget.pass_over(rows);
+        }
+    }
+
+    /// All that waits behind a table's flight is given up.
+    fn give_up_waiting(&mut self, name: &TableName) {
         let Some(table) = self.tables.get_mut(name) else { return };
         let open = core::mem::take(&mut table.open);
         let closed = core::mem::take(&mut table.closed);
-        let flying = table.flight.as_ref().map(|f| f.point.rows.clone()).unwrap_or_default();
-        let given_up: Vec<RowRange> =
-            open.rows.into_iter().chain(closed.into_iter().flat_map(|c| c.rows)).chain(flying).collect();
-        for rows in given_up {
-            self.budget.pass_over(&rows);
+        for rows in open.rows.iter().chain(closed.iter().flat_map(|c| &c.rows)) {
+            self.budget.pass_over(rows);
         }
-        self.drop_staged(name);
-        if let Some(table) = self.tables.get_mut(name) {
-            table.flight = None;
-            table.last_failure = None;
+    }
+
+    /// The budget's bound is reached, so nothing is read. A table whose flight stands still and that fills half of the budget
+    /// gives back what waits behind the flight, and reads it again later: the others go on (rule O9).
+    pub(crate) fn make_room(&mut self) {
+        if !self.budget.is_full(self.config.budget_bytes_max) {
+            return;
         }
+        for name in self.names() {
+            let Some(table) = self.tables.get(&name).filter(|t| self.holds_others(t)) else { continue };
+            let Some(flight) = table.flight.as_ref().filter(|_| table.open.taken > 0 || !table.closed.is_empty()) else {
+                continue;
+            };
+            let schema = flight.new.schema.clone();
+            let stand = self.valid_here(&flight.new.cut, &flight.new.identity).join(&self.stored_stand(&name));
+            self.give_up_waiting(&name);
+            if let Some(table) = self.tables.get_mut(&name) {
+                table.taken = stand;
+                table.schema = schema;
+                table.replayed.clear();
+                table.blocked = Some(self.now);
+            }
+            self.mark("gave-back-for-budget");
+        }
+    }
+
+    /// Does its flight stand still while its rows fill half of the budget?
+    pub(crate) fn holds_others(&self, table: &Table) -> bool {
+        let still = table.flight.as_ref().is_some_and(|f| f.stands_still(self.now, self.config.retry.most));
+        still && table.bytes_unwritten() >= self.config.budget_bytes_max / 2
     }
 
     /// What the flight's attempt staged is deleted, unless it may have been published.
@@ -441,12 +510,14 @@ impl Coordinator {
         let released = self.wants_snapshot(name) && !planted!(self.config, HaltUndoesRelease);
         let Some(table) = self.tables.get(name) else { return };
         // What is known in memory counts, too: a record that is being stored may already rely on it.
-        let stand = effective(&self.config, &self.record.known, name, table.stored.as_ref()).join(&Cut::at(table.complete()));
+        let stand = self.stored_stand(name).join(&Cut::at(table.complete().clone()));
+        let divided_elsewhere = self.is_divided_elsewhere(name);
         self.give_up(name);
-        let floor = self.log.floor.clone();
+        let floor = self.log.floor.join(&self.log.acknowledged);
         let now = self.now;
-        if !stand.upto().contains(&floor) {
+        if !stand.upto().contains(&floor) || divided_elsewhere {
             let why = format!("{why}. The log can be read from {floor} on only, so it can't go on from {stand:?}");
+            self.mark("position-lost-on-halt");
             return self.needs_snapshot(name, why);
         }
         let Some(table) = self.tables.get_mut(name) else { return };
@@ -466,6 +537,7 @@ impl Coordinator {
     pub(crate) fn halt_in_front(&mut self, name: &TableName, why: String, at: Option<(Transaction, Coordinate)>) {
         if let Some(table) = self.tables.get_mut(name) {
             table.phase = Phase::Halted;
+            table.blocked = Some(self.now);
         }
         self.say_halted(name, why, at);
         self.want(name, Phase::Halted);
@@ -483,12 +555,12 @@ impl Coordinator {
 }
 
 /// A state names only the streams that its cut is of.
-fn only_streams_of(identity: &LogIdentity, cut: &Cut, stored: Option<&TableState>) -> LogIdentity {
-    let before = stored.map(|s| &s.identity.streams);
+fn only_streams_of(identity: &LogIdentity, point: &Checkpoint, stored: Option<&TableState>) -> LogIdentity {
+    let (cut, before) = (&point.cut, stored.map(|s| &s.identity.streams));
     let names = cut.upto().streams().map(|(stream, _)| stream).chain(cut.within().keys().map(|t| &t.stream));
     let known = |stream| identity.streams.get(stream).or_else(|| before.and_then(|b| b.get(stream)));
     LogIdentity {
         streams: names.filter_map(|stream| known(stream).map(|i| (stream.clone(), i.clone()))).collect(),
-        coordinates: identity.coordinates.clone(),
+        coordinates: point.coordinates.clone(),
     }
 }

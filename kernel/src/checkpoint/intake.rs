@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::{CLOSED_MAX, Table};
 use crate::config::OnTruncate;
@@ -68,9 +69,11 @@ impl Coordinator {
         table.open.bytes += bytes;
         table.open.rows.push(rows);
         let limits = &self.config.checkpoint;
+        let bytes_max = limits.bytes.saturating_mul(2).min(self.config.budget_bytes_max / 2);
         // The hard limit closes inside a transaction, too: it is committed in pieces and resumed exactly.
-        if table.open.taken >= limits.rows.saturating_mul(2) || table.open.bytes >= limits.bytes.saturating_mul(2) {
-            self.mark(if table_divides_several(self.tables.get(change.table)) { "divided-several" } else { "divided-by-limit" });
+        if table.open.taken >= limits.rows.saturating_mul(2) || table.open.bytes >= bytes_max {
+            let divided = table.taken.within().len();
+            self.mark(if divided > 1 { "divided-several" } else { "divided-by-limit" });
             self.close(change.table);
         }
     }
@@ -115,7 +118,7 @@ impl Coordinator {
         }
         let Some(table) = self.tables.get_mut(change.table) else { return };
         if table.open.taken > 0 {
-            table.close();
+            table.close(&self.log.identity);
         }
         table.begin_taking(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
@@ -126,15 +129,15 @@ impl Coordinator {
 
     /// A row that the table's policy does not let through: the table halts in front of it, unless somebody said `skip`.
     pub(crate) fn take_refused(&mut self, change: &Change<'_>, why: String) {
+        if let Verdict::PassOver = self.judge(change) {
+            return;
+        }
         let at = (change.transaction.clone(), change.first);
         if self.tables.get(change.table).is_some_and(|t| t.skip.as_ref() == Some(&at)) {
             self.mark("refused-skipped");
-            self.take_nothing(change);
+            self.cover(change);
             let (transaction, coordinate) = at;
             self.push(Output::Skipped { table: change.table.clone(), transaction, coordinate });
-            return;
-        }
-        if let Verdict::PassOver = self.judge(change) {
             return;
         }
         self.mark("halted-by-refused-row");
@@ -147,9 +150,12 @@ impl Coordinator {
 
     /// Covers a change without an effect.
     fn take_nothing(&mut self, change: &Change<'_>) {
-        if let Verdict::PassOver = self.judge(change) {
-            return;
+        if let Verdict::Take = self.judge(change) {
+            self.cover(change);
         }
+    }
+
+    fn cover(&mut self, change: &Change<'_>) {
         if let Some(table) = self.tables.get_mut(change.table) {
             table.begin_taking(self.now);
             table.taken.take(change.transaction, change.last, change.digest);
@@ -162,7 +168,7 @@ impl Coordinator {
     /// above it is never skipped: it is taken, or the table is blocked from here on.
     fn judge(&mut self, change: &Change<'_>) -> Verdict {
         let now = self.now;
-        let stands_still_at = self.config.budget_bytes_max / 2;
+        let stuck = self.tables.get(change.table).is_some_and(|t| self.holds_others(t));
         let Some(table) = self.tables.get_mut(change.table) else { return Verdict::PassOver };
         if matches!(table.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) {
             return Verdict::PassOver;
@@ -195,7 +201,6 @@ impl Coordinator {
         }
         // A table that cannot keep up stands still and reads again later; it does not hold the reader (rule C3). The same for
         // one whose flight stands still while its rows fill half of the budget (rule O9).
-        let stuck = table.flight.as_ref().is_some_and(|f| f.retry.is_some()) && table.bytes_unwritten() >= stands_still_at;
         if table.closed.len() >= CLOSED_MAX || stuck {
             table.blocked = Some(now);
             self.mark("stalled");
@@ -209,18 +214,7 @@ impl Coordinator {
 
     /// Compares what was seen again of a divided transaction with what its cut says, once (rule P3).
     fn replayed_otherwise(&mut self, name: &TableName, transaction: &Transaction) -> bool {
-        let Some(table) = self.tables.get_mut(name) else { return false };
-        let Some(seen) = table.replayed.remove(transaction) else { return false };
-        let Some(within) = table.taken.within().get(transaction) else { return false };
-        if seen == within.digest {
-            return false;
-        }
-        let why = format!(
-            "the log tells transaction {transaction:?} otherwise than before: {} changes up to {:?} were committed, {} are there now. \
-             The copy can't be continued from inside it; it needs a new snapshot",
-            within.digest.count, within.last, seen.count
-        );
-        table.blocked = Some(self.now);
+        let Some(why) = self.tables.get_mut(name).and_then(|t| t.differs_from_replay(transaction)) else { return false };
         self.mark("coordinate-shifted");
         self.halt_in_front(name, why, None);
         true
@@ -228,30 +222,34 @@ impl Coordinator {
 
     /// A transaction ended: each table that stands in front of its end and has taken all of it takes the end.
     pub(crate) fn take_end(&mut self, transaction: &Transaction, upto: &Position) {
-        for name in self.names() {
-            if self.replayed_otherwise(&name, transaction) {
+        let limits = &self.config.checkpoint;
+        let mut otherwise = Vec::new();
+        for (name, table) in &mut self.tables {
+            if !table.takes_positions() || table.taken.upto().contains(upto) {
                 continue;
             }
-            let Some(table) = self.tables.get_mut(&name) else { continue };
-            if !table.takes_positions() || table.taken.upto().contains(upto) {
+            if let Some(why) = table.differs_from_replay(transaction) {
+                otherwise.push((name.clone(), why));
                 continue;
             }
             if planted!(self.config, CutFromReader) {
                 table.taken = Cut::at(self.log.read.join(upto));
             }
             table.taken.join_position(upto);
-            let limits = &self.config.checkpoint;
             let full = table.open.taken >= limits.rows || table.open.bytes >= limits.bytes;
             if full && table.taken.is_whole() && table.flight.is_none() && table.closed.is_empty() {
-                self.close(&name);
+                table.close(&self.log.identity);
             }
+        }
+        for (name, why) in otherwise {
+            self.mark("coordinate-shifted");
+            self.halt_in_front(&name, why, None);
         }
     }
 
     /// Nothing for us up to here. Inside a transaction it says nothing of that transaction's rows.
     pub(crate) fn take_keepalive(&mut self, upto: &Position) {
-        for name in self.names() {
-            let Some(table) = self.tables.get_mut(&name) else { continue };
+        for table in self.tables.values_mut() {
             let inside = !table.taken.is_whole() && !planted!(self.config, KeepaliveInsideTransaction);
             if table.takes_positions() && !inside {
                 table.taken.join_position(upto);
@@ -262,7 +260,7 @@ impl Coordinator {
     /// Closes a table's open checkpoint.
     pub(crate) fn close(&mut self, name: &TableName) {
         if let Some(table) = self.tables.get_mut(name) {
-            table.close();
+            table.close(&self.log.identity);
         }
     }
 
@@ -293,7 +291,7 @@ impl Coordinator {
         let largest = self
             .tables
             .iter()
-            .filter(|(_, t)| t.open.bytes > 0 && t.flight.is_none() && t.closed.is_empty())
+            .filter(|(_, t)| !t.open.rows.is_empty() && t.flight.is_none() && t.closed.is_empty())
             .max_by_key(|(_, t)| t.open.bytes)
             .map(|(name, _)| name.clone());
         if let Some(name) = largest {
@@ -361,12 +359,22 @@ impl Table {
         }
     }
 
-    /// Do ends of transactions and keepalives move it?
+    /// Do ends of transactions and keepalives move it? A halted one comes to the row that halted it, and is blocked there.
     fn takes_positions(&self) -> bool {
-        matches!(self.phase, Phase::Streaming | Phase::Paused) && self.blocked.is_none()
+        matches!(self.phase, Phase::Streaming | Phase::Paused | Phase::Halted) && self.blocked.is_none()
     }
-}
 
-fn table_divides_several(table: Option<&Table>) -> bool {
-    table.is_some_and(|t| t.taken.within().len() > 1)
+    /// Compares what was seen again of a divided transaction with what the cut says of it, once (rule P3).
+    fn differs_from_replay(&mut self, transaction: &Transaction) -> Option<String> {
+        if self.replayed.is_empty() {
+            return None;
+        }
+        let seen = self.replayed.remove(transaction)?;
+        let within = self.taken.within().get(transaction).filter(|within| within.digest != seen)?;
+        Some(format!(
+            "the log tells transaction {transaction:?} otherwise than before: {} changes up to {:?} were committed, {} are there now. \
+             The copy can't be continued from inside it; it needs a new snapshot",
+            within.digest.count, within.last, seen.count
+        ))
+    }
 }

@@ -14,10 +14,10 @@ use alloc::vec::Vec;
 
 use crate::coordinator::RowRange;
 use crate::flow::Backoff;
-use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, TableName, Token, Version};
-use crate::position::{Coordinate, Cut, Digest, Position, Transaction};
+use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, Identity, TableName, Token, Version};
+use crate::position::{Coordinate, Cut, Digest, LogIdentity, Position, Transaction};
 use crate::state::{Phase, TableState};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// Rows of one table that become visible together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -40,6 +40,8 @@ pub(crate) struct Checkpoint {
     pub(crate) begun: Option<Version>,
     /// The table's schema after it.
     pub(crate) schema: Option<String>,
+    /// Under what the coordinates in its cut are valid (rule P2).
+    pub(crate) coordinates: Option<Identity>,
     pub(crate) kind: Kind,
 }
 
@@ -51,8 +53,8 @@ pub(crate) enum Kind {
     Data,
     /// This life's incarnation under the state that was found; no data, so the same commit id (rule R3).
     Claim,
-    /// A table that joins without rows: its base is stored before anything relies on it.
-    Join,
+    /// A table without rows that has no state yet: where it stands is stored, so that the record can name it.
+    Base,
 }
 
 /// A checkpoint being made durable.
@@ -70,6 +72,17 @@ pub(crate) struct Flight {
     pub(crate) retry: Option<Backoff>,
     /// Was its outcome ever unknown? Then nothing of it may be deleted (rule C8).
     pub(crate) ever_unknown: bool,
+    /// It was found in the table's history, with this token; durable once this life has proven to be the newest.
+    pub(crate) found: Option<Token>,
+    /// When the step that runs was asked for.
+    pub(crate) since: Time,
+}
+
+impl Flight {
+    /// Has it failed, or not been answered for so long that others should not wait for it?
+    pub(crate) fn stands_still(&self, now: Time, patience: Duration) -> bool {
+        self.retry.is_some() || self.since + patience <= now
+    }
 }
 
 /// Where a flight is.
@@ -81,7 +94,7 @@ pub(crate) enum Step {
     Commit,
     /// The outcome was unknown: is the commit there?
     Resolve,
-    /// Somebody else committed: is this life still the newest?
+    /// Somebody else committed, or might have: is this life still the newest?
     Validate,
 }
 
@@ -123,6 +136,8 @@ pub(crate) struct Table {
     pub(crate) commits: u64,
     pub(crate) checkpoints: u64,
     pub(crate) discarded: bool,
+    /// From when on a table without a state stores where it stands, though it has no rows.
+    pub(crate) base_due: Time,
     pub(crate) schema: Option<String>,
     /// The event that halted it.
     pub(crate) refused: Option<(Transaction, Coordinate)>,
@@ -158,6 +173,7 @@ impl Table {
             commits: 0,
             checkpoints: 0,
             discarded: false,
+            base_due: Time(0),
             schema: None,
             refused: None,
             skip: None,
@@ -187,26 +203,24 @@ impl Table {
     }
 
     /// At or below this the table has no row that is not durable (rule A1).
-    pub(crate) fn complete(&self) -> Position {
-        match self.owed().next() {
-            Some(oldest) => oldest.before.meet(self.taken.upto()),
-            None => self.taken.upto().clone(),
-        }
+    pub(crate) fn complete(&self) -> &Position {
+        self.owed().next().map_or(self.taken.upto(), |oldest| &oldest.before)
     }
 
-    /// Is anything of it on its way to the sink?
+    /// Has it nothing on its way to the sink?
     pub(crate) fn is_settled(&self) -> bool {
         self.flight.is_none() && self.closed.is_empty() && self.open.taken == 0
     }
 
-    /// Closes the open checkpoint.
-    pub(crate) fn close(&mut self) {
+    /// Closes the open checkpoint. Its cut's coordinates are those of `log`.
+    pub(crate) fn close(&mut self, log: &LogIdentity) {
         let mut closed = core::mem::take(&mut self.open);
         self.checkpoints += 1;
         closed.number = CheckpointNumber(self.checkpoints);
         closed.cut = self.taken.clone();
         closed.last_sequence = self.sequence;
         closed.schema.clone_from(&self.schema);
+        closed.coordinates.clone_from(&log.coordinates);
         self.closed.push_back(closed);
     }
 

@@ -28,8 +28,8 @@ use alloc::vec::Vec;
 pub use message::*;
 pub use status::{Status, Waiting};
 
-use crate::acknowledge::Record;
-use crate::checkpoint::Tables;
+use crate::acknowledge::{Difference, Record};
+use crate::checkpoint::{Table, Tables};
 use crate::config::Config;
 use crate::flow::{Budget, Drain, Log};
 use crate::id::{BatchId, CommandId, Incarnation, TableName};
@@ -128,11 +128,7 @@ impl Coordinator {
             Input::Resolved { id, table, found, token } => self.resolved(id, &table, found, token),
             Input::Failed { id, why } => self.failed(id, why),
             Input::Refused { id, why } => self.refused(id, why),
-            Input::Operator(operator) => {
-                if self.stage != Stage::Stopped {
-                    self.operate(operator);
-                }
-            }
+            Input::Operator(operator) => self.operate(operator),
             Input::Timeout => {}
         }
         self.progress();
@@ -170,26 +166,43 @@ impl Coordinator {
 
     /// Everything that may go on without a new fact. Level, not edge: each step asks what is true now.
     fn progress(&mut self) {
+        if self.superseded && !crate::planted::planted!(self.config, SupersededStopsCommitsOnly) {
+            return self.stop_as_superseded();
+        }
         if !self.is_stopped() {
             self.start_on();
         }
         if self.stage == Stage::Running {
-            self.close_what_is_due();
-            self.fly();
-            self.release_what_holds_too_long();
-            self.end_stalls();
             self.end_when_current();
+            self.end_stalls();
+        }
+        // What was taken goes on to the sink whether the log can be read just now or not.
+        if self.has_begun() {
+            self.release_what_holds_too_long();
+            self.end_what_was_released();
+            self.close_what_is_due();
+            self.store_missing_bases();
+            self.fly();
+            self.make_room();
             self.store_what_differs();
+        }
+        if self.stage == Stage::Running {
             self.acknowledge_what_is_stored();
             self.read_on();
+        }
+        if self.has_begun() {
             self.stop_when_drained();
         }
-        for batch in self.budget.take_released() {
-            self.outbox.push_back(Output::ReleaseBatch { batch });
+        if !self.is_stopped() {
+            for batch in self.budget.take_released() {
+                self.outbox.push_back(Output::ReleaseBatch { batch });
+            }
         }
-        if self.superseded && !self.is_stopped() && !crate::planted::planted!(self.config, SupersededStopsCommitsOnly) {
-            self.stop_as_superseded();
-        }
+    }
+
+    /// Was the log open once in this life? From then on its tables have rows on their way.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.log.first_end.is_some() && !self.is_stopped()
     }
 
     pub(crate) fn push(&mut self, output: Output) {
@@ -252,17 +265,34 @@ impl Coordinator {
 
     fn stop_when_drained(&mut self) {
         let Some(reason) = self.drain.reason().cloned() else { return };
-        let settled = self.tables.values().all(|t| t.is_settled());
-        if settled && self.record.is_settled() && !self.record_differs() {
-            // What was said in this step still goes out.
-            self.outbox.push_back(Output::Stop { reason });
-            self.stage = Stage::Stopped;
+        if !self.record.is_settled() || self.record_difference() != Difference::None {
+            return;
         }
+        // A table that waits for a record which would be no other has waited long enough: its rows are read again in the next life.
+        let settled = |(name, table): (&TableName, &Table)| {
+            (table.is_settled() && !self.lacks_base(name)) || (table.flight.is_none() && self.is_crowded(name))
+        };
+        if !self.tables.iter().all(settled) {
+            return;
+        }
+        for batch in self.budget.take_released() {
+            self.outbox.push_back(Output::ReleaseBatch { batch });
+        }
+        // What was said in this step still goes out.
+        self.outbox.push_back(Output::Stop { reason });
+        self.stage = Stage::Stopped;
     }
 
-    /// A member table that only a new snapshot can help, and why.
+    /// Ends this life once everything that was taken is committed; at once if nothing was taken yet.
+    pub(crate) fn end_with(&mut self, reason: StopReason) {
+        if self.has_begun() { self.drain.begin(reason) } else { self.stop(reason) }
+    }
+
+    /// A member table that only a new snapshot can help, and why. It is said once the record that says so is stored.
     pub(crate) fn needs_snapshot(&mut self, name: &TableName, why: String) {
         self.give_up(name);
+        let halted = Output::HaltTable { table: name.clone(), why: why.clone(), at: None };
+        self.record.verdicts.push((name.clone(), halted));
         let Some(table) = self.tables.get_mut(name) else { return };
         table.phase = Phase::NeedsSnapshot;
         table.needed = table.generation() + 1;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::{Coordinator, Output, Stage, StopReason};
 use crate::acknowledge::effective;
-use crate::checkpoint::Table;
+use crate::checkpoint::{Recent, Table};
 use crate::config::Join;
 use crate::flow::Backoff;
 use crate::id::{CommandId, Incarnation, Session, TableName, Token};
@@ -34,8 +34,9 @@ impl Coordinator {
     /// Asks for what the stage needs next.
     pub(super) fn start_on(&mut self) {
         if let (Some(reason), false) = (self.drain.reason(), self.stage == Stage::Running) {
+            // Once rows are on their way they are committed; the log is not needed for that.
             let reason = reason.clone();
-            return self.stop(reason);
+            return if self.has_begun() { () } else { self.stop(reason) };
         }
         if self.stage == Stage::Recovering {
             return self.recover_again();
@@ -45,7 +46,7 @@ impl Coordinator {
         }
         if self.starting.retry.is_some_and(|r| r.is_hopeless(self.now, &self.config.retry)) {
             let why = self.starting.why.clone().unwrap_or_default();
-            return self.stop(StopReason::Unreachable { why });
+            return self.end_with(StopReason::Unreachable { why });
         }
         match self.stage {
             Stage::Reading | Stage::Validating => {
@@ -175,16 +176,16 @@ impl Coordinator {
             let why = format!("table {name}: its state has format {format}, this urutau knows {FORMAT}: run a newer urutau");
             return self.stop(StopReason::Config { why });
         }
+        if found > self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
+            self.mark("superseded-at-recovery");
+            return self.supersede(found);
+        }
         if self.starting.record_was_missing {
             let why = format!(
                 "table {name} has a state of life {found}, but the pipeline's record is missing: without it nobody can tell what \
                  the source may have forgotten. Restore the record, or drop the target tables to begin anew"
             );
             return self.stop(StopReason::Config { why });
-        }
-        if found > self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
-            self.mark("superseded-at-recovery");
-            return self.supersede(found);
         }
         self.open_when_recovered();
     }
@@ -227,10 +228,12 @@ impl Coordinator {
         }
         let first = self.log.first_end.is_none();
         if let Err(why) = self.same_log(&identity) {
-            return self.stop(StopReason::PositionLost { why });
+            self.starting.asked = None;
+            return self.end_with(StopReason::PositionLost { why });
         }
         self.start_reached(Stage::Running);
         self.log.session = session;
+        let other_server = !first && self.log.identity.coordinates != identity.coordinates;
         self.log.identity = identity;
         self.log.floor = floor.clone();
         self.log.end = end.clone();
@@ -249,11 +252,15 @@ impl Coordinator {
                 }
             }
         } else {
+            if other_server {
+                self.begin_divided_anew();
+            }
             self.judge_again();
         }
         if let Err(why) = self.not_ahead() {
             if !planted!(self.config, AheadClamped) {
-                return self.stop(StopReason::PositionLost { why });
+                let reason = StopReason::PositionLost { why };
+                return if first { self.stop(reason) } else { self.drain.begin(reason) };
             }
             for table in self.tables.values_mut() {
                 table.taken = Cut::at(table.taken.upto().meet(&self.log.end));
@@ -285,7 +292,7 @@ impl Coordinator {
         for (name, table) in self.tables.iter().filter(|(_, t)| t.phase != Phase::NeedsSnapshot) {
             for (stream, offset) in table.taken.upto().streams() {
                 let end = self.log.end.offset(stream);
-                if self.log.identity.streams.contains_key(stream) && offset > end && offset > self.log.received.offset(stream) {
+                if self.log.identity.streams.contains_key(stream) && offset > end {
                     let stream = if stream.as_str().is_empty() { String::new() } else { format!(" of stream '{stream}'") };
                     return Err(format!(
                         "table {name} was committed up to {}{stream}, but the log ends at {} now: it was cut short or set back. \
@@ -298,66 +305,64 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Decides where a table stands when its stored state has become known: at the start, and after a conflict.
-    pub(crate) fn start_table(&mut self, name: &TableName) {
+    /// Decides what a table does in this life, and where it stands.
+    fn start_table(&mut self, name: &TableName) {
+        let Some(table) = self.tables.get(name) else { return };
+        let trusted = planted!(self.config, ReaddedTableTrusted);
+        let phase = match self.record.known.tables.get(name) {
+            Some(e) if e.phase == Phase::NeedsSnapshot && e.generation > table.generation() && !trusted => Phase::NeedsSnapshot,
+            Some(e) if matches!(e.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) => Phase::Streaming,
+            Some(e) => e.phase,
+            // A state that the record does not know is not ours to go on with.
+            None if table.stored.is_some() => Phase::NeedsSnapshot,
+            None => Phase::Streaming,
+        };
+        self.stand_at_stored(name, phase);
+    }
+
+    /// A table stands where its stored state says, judged by what can be streamed: at the start, and when it is set back.
+    pub(crate) fn stand_at_stored(&mut self, name: &TableName, mut phase: Phase) {
         let Some(table) = self.tables.get(name) else { return };
         let stored = table.stored.clone();
-        let entry = self.record.known.tables.get(name).cloned();
-        let mut cut = effective(&self.config, &self.record.known, name, stored.as_ref());
         let generation = table.generation();
-        let (mut phase, mut needed) = match &entry {
-            Some(e)
-                if e.phase == Phase::NeedsSnapshot
-                    && e.generation > generation
-                    && !planted!(self.config, ReaddedTableTrusted) =>
-            {
-                (Phase::NeedsSnapshot, e.generation)
-            }
-            Some(e) if matches!(e.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) => (Phase::Streaming, 0),
-            Some(e) => (e.phase, 0),
-            // A state that the record does not know is not ours to go on with.
-            None if stored.is_some() => (Phase::NeedsSnapshot, generation + 1),
-            None => (Phase::Streaming, 0),
-        };
-        let joins = stored.is_none() && phase == Phase::Streaming && self.joins(name, entry.as_ref().map(|e| e.phase));
+        let recorded = self.record.known.tables.get(name).map(|e| e.phase);
+        let join = self.config.tables.get(name).map_or(Join::Beginning, |t| t.join);
+        let mut cut = self.stored_stand(name);
+        let joins = stored.is_none() && phase != Phase::NeedsSnapshot && joins(join, recorded);
         if joins || planted!(self.config, StartOptionSurvives) {
             self.starting.joined.insert(name.clone(), stored.is_some());
-            if self.config.tables.get(name).is_some_and(|t| t.join == Join::Now) || planted!(self.config, StartOptionSurvives) {
+            if join == Join::Now || planted!(self.config, StartOptionSurvives) {
                 cut = Cut::at(self.log.end.clone());
             }
         }
-        // A row's coordinate holds only on the server whose log it is of; whole transactions stand (rule P2).
-        if stored.as_ref().is_some_and(|s| s.identity.coordinates != self.log.identity.coordinates) && !cut.is_whole() {
-            self.mark("coordinates-of-another-server");
-            cut = Cut::at(cut.upto().clone());
-            if self.config.tables.get(name).is_some_and(|t| !t.keyed) {
-                phase = Phase::NeedsSnapshot;
-                needed = generation + 1;
-            }
-        }
         let floor = self.log.floor.join(&self.log.acknowledged);
-        let late = phase == Phase::Streaming && entry.as_ref().is_some_and(|e| e.phase == Phase::NeedsSnapshot);
-        let lost = phase != Phase::NeedsSnapshot && self.lacks(&cut, &floor);
-        let new_with_snapshot = joins && self.config.tables.get(name).is_some_and(|t| t.join == Join::Snapshot);
-        if phase != Phase::NeedsSnapshot && !late {
+        // A table that the record names and that has no state is lost, not new (rule R1), unless it began where the log does.
+        let vanished = stored.is_none() && !joins && join != Join::Beginning;
+        let needs_already = phase == Phase::NeedsSnapshot;
+        let lost = !needs_already && (vanished || self.lacks(&cut, &floor) || self.is_divided_elsewhere(name));
+        // A snapshot that an older life finished late, below what can be streamed, counts as not done.
+        let late = recorded == Some(Phase::NeedsSnapshot) && lost;
+        if !needs_already && !late {
             self.say_started(name, stored.as_ref(), &floor, lost);
         }
-        if lost || new_with_snapshot {
+        if lost || (joins && join == Join::Snapshot) {
             phase = Phase::NeedsSnapshot;
-            needed = generation + 1;
         }
+        let (incarnation, base_due) = (self.incarnation, self.now + self.config.checkpoint.age);
+        let recorded_generation = self.record.known.tables.get(name).map_or(0, |e| e.generation);
         let Some(table) = self.tables.get_mut(name) else { return };
         table.phase = phase;
-        table.needed = needed;
+        table.needed = if phase == Phase::NeedsSnapshot { recorded_generation.max(generation + 1) } else { 0 };
         table.taken = cut;
         table.blocked = None;
+        table.base_due = base_due;
         table.sequence = table.sequence.max(stored.as_ref().map_or(0, |s| s.sequence));
         table.recent.clear();
         if let Some(state) = &stored {
-            if state.commit.incarnation == self.incarnation {
+            if state.commit.incarnation == incarnation {
                 table.commits = table.commits.max(state.commit.number);
             }
-            table.recent.push_back(crate::checkpoint::Recent { commit: state.commit, before: Position::START });
+            table.recent.push_back(Recent { commit: state.commit, before: Position::START });
         }
         if lost {
             table.why = Some(format!("the log can be read from {floor} on only, and its copy stands at {:?}", table.taken));
@@ -366,17 +371,51 @@ impl Coordinator {
         if !(lost && planted!(self.config, LostTableInMeet)) {
             self.want(name, phase);
         }
-        let must_store_base =
-            joins && phase == Phase::Streaming && self.config.tables.get(name).is_some_and(|t| t.join == Join::Now);
-        if must_store_base {
+        if joins && phase != Phase::NeedsSnapshot && join == Join::Now {
             self.store_base(name);
         }
     }
 
-    /// Does the start option decide where this table begins? Only where nothing is stored of it.
-    fn joins(&self, name: &TableName, recorded: Option<Phase>) -> bool {
-        let wants_base = self.config.tables.get(name).is_some_and(|t| t.join != Join::Beginning);
-        recorded.is_none() || (recorded == Some(Phase::Pending) && wants_base)
+    /// Where the stored state of a table says that it stands in this log. A row's coordinate holds only on the server whose log
+    /// it is of; whole transactions stand (rule P2).
+    pub(crate) fn stored_stand(&self, name: &TableName) -> Cut {
+        let stored = self.tables.get(name).and_then(|t| t.stored.as_ref());
+        let stands = effective(&self.config, &self.record.known, name, stored);
+        match stored {
+            Some(state) => self.valid_here(&stands, &state.identity),
+            None => stands,
+        }
+    }
+
+    /// What holds here of a cut that was made under `identity`.
+    pub(crate) fn valid_here(&self, cut: &Cut, identity: &LogIdentity) -> Cut {
+        if identity.coordinates == self.log.identity.coordinates { cut.clone() } else { Cut::at(cut.upto().clone()) }
+    }
+
+    /// Is its stored cut inside a transaction that another server numbers otherwise, so that rows would come twice, and does its
+    /// target not replace rows by key?
+    pub(crate) fn is_divided_elsewhere(&self, name: &TableName) -> bool {
+        let keyed = self.config.tables.get(name).is_none_or(|t| t.keyed);
+        let stored = self.tables.get(name).and_then(|t| t.stored.as_ref());
+        let elsewhere = |s: &TableState| !s.cut.is_whole() && s.identity.coordinates != self.log.identity.coordinates;
+        !keyed && stored.is_some_and(elsewhere)
+    }
+
+    /// The log is another server's now: a transaction that a table has taken in part begins anew, with that server's coordinates.
+    fn begin_divided_anew(&mut self) {
+        for name in self.names() {
+            let keyed = self.config.tables.get(&name).is_none_or(|t| t.keyed);
+            let Some(table) = self.tables.get_mut(&name).filter(|t| t.is_member() && !t.taken.is_whole()) else { continue };
+            let taken = Cut::at(table.taken.upto().clone());
+            if !keyed {
+                let why =
+                    format!("it was inside a transaction at {:?}, and another server numbers its rows otherwise", table.taken);
+                self.needs_snapshot(&name, why);
+            } else {
+                table.taken = taken;
+            }
+            self.mark("coordinates-of-another-server");
+        }
     }
 
     /// Lost is: the cut does not contain what can no longer be streamed. Not 'is less than': an incomparable cut is lost.
@@ -390,7 +429,7 @@ impl Coordinator {
     /// 'Lost' is only said once the record that says so is stored: a life that slept since its take would judge by an old one.
     fn say_started(&mut self, name: &TableName, stored: Option<&TableState>, floor: &Position, lost: bool) {
         let started = Output::Started { table: name.clone(), state: Self::boxed_state(stored), floor: floor.clone(), lost };
-        if lost { self.record.verdicts.push(started) } else { self.push(started) }
+        if lost { self.record.verdicts.push((name.clone(), started)) } else { self.push(started) }
     }
 
     /// The log was opened anew: what each table has taken is judged by what can be streamed now.
@@ -408,4 +447,9 @@ impl Coordinator {
             }
         }
     }
+}
+
+/// Does the start option decide where a table begins that has no state? Only where nothing is stored of it.
+fn joins(join: Join, recorded: Option<Phase>) -> bool {
+    recorded.is_none() || (recorded == Some(Phase::Pending) && join != Join::Beginning)
 }

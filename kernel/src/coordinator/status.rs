@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Coordinator, Stage, TableStatus};
+use crate::acknowledge::Difference;
 use crate::checkpoint::Step;
 use crate::id::{Incarnation, TableName};
 use crate::planted::planted;
@@ -83,7 +84,7 @@ impl Coordinator {
             let since = self.starting.retry.map(|r| r.since);
             waiting.push(wait(None, what, since, self.starting.why.clone(), "an answer or retry.giveUpAfter"));
         }
-        if self.stage == Stage::Running && self.record_differs_in_phases() {
+        if self.has_begun() && self.record_difference() == Difference::Urgent {
             waiting.push(wait(None, "the pipeline record to be stored", None, None, "an answer or retry.giveUpAfter"));
         }
         for (name, table) in &self.tables {
@@ -125,7 +126,8 @@ impl Coordinator {
         if self.is_stopped() {
             return deadlines;
         }
-        if let (None, Some(retry)) = (self.starting.asked, self.starting.retry) {
+        let log_needed = !(self.has_begun() && self.drain.is_closing());
+        if let (None, Some(retry), true) = (self.starting.asked, self.starting.retry, log_needed) {
             at(retry.at, "start again");
         }
         for table in self.tables.values() {
@@ -133,21 +135,23 @@ impl Coordinator {
                 at(retry.at, "recover again");
             }
         }
-        if self.stage != Stage::Running {
+        if !self.has_begun() {
             return deadlines;
         }
         if let Some(when) = self.record_due_at() {
             at(when, "store the record");
         }
         let reads = self.log.reading.is_none() && !self.log.finished && !self.drain.is_closing();
-        if reads && !self.budget.is_full(self.config.budget_bytes_max) {
+        let full = self.budget.is_full(self.config.budget_bytes_max);
+        if reads && self.stage == Stage::Running && !full {
             at(self.log.next_read, "read the log");
         }
         let stalled = |t: &&crate::checkpoint::Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
-        if self.tables.values().any(|t| stalled(&t)) && !planted!(self.config, StallNeverEnds) {
+        let goes_back = self.stage == Stage::Running && !self.drain.is_closing() && !planted!(self.config, StallNeverEnds);
+        if goes_back && self.tables.values().any(|t| stalled(&t)) {
             at(self.log.next_unstall, "go back for a table that had stalled");
         }
-        for table in self.tables.values() {
+        for (name, table) in &self.tables {
             if let Some(retry) = table.flight.as_ref().and_then(|f| f.retry) {
                 at(retry.at, "try again");
             }
@@ -155,8 +159,16 @@ impl Coordinator {
                 let age = self.config.checkpoint.age;
                 at(table.open.opened + if table.taken.is_whole() { age } else { age.times(3) }, "close a checkpoint");
             }
-            if let (Some(hold), Some(since), true) = (self.config.hold, table.blocked, self.may_be_released(table)) {
+            if let (Some(hold), Some(since)) = (self.config.hold, self.holds_since(name)) {
                 at(since + hold, "release a table that holds the source");
+            }
+            if self.lacks_base(name) {
+                at(table.base_due, "store where an idle table stands");
+            }
+            if let (true, Some(flight)) = (full && table.open.taken > 0, table.flight.as_ref().filter(|f| f.retry.is_none()))
+                && !flight.stands_still(self.now, self.config.retry.most)
+            {
+                at(flight.since + self.config.retry.most, "take room from a table that stands still");
             }
         }
         deadlines

@@ -59,6 +59,11 @@ impl Budget {
         }
     }
 
+    /// A whole batch is needed no more.
+    pub(crate) fn give_up(&mut self, batch: BatchId) {
+        self.release(batch);
+    }
+
     /// What was released since the last call.
     pub(crate) fn take_released(&mut self) -> Vec<BatchId> {
         self.released.drain(..).collect()
@@ -124,6 +129,10 @@ pub(crate) struct Log {
     pub(crate) finished: bool,
     /// No going back for a stalled table before this.
     pub(crate) next_unstall: Time,
+    /// Sessions lost in a row, without a read that succeeded.
+    pub(crate) failing: Option<Backoff>,
+    /// What was asked for was not there, and no read has succeeded since.
+    pub(crate) lost: bool,
 }
 
 /// A step that failed transiently and is tried again.

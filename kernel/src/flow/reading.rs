@@ -37,20 +37,20 @@ impl Coordinator {
     }
 
     pub(crate) fn log_read(&mut self, id: CommandId, batches: Vec<HeldBatch>, events: Vec<LogEvent>, finished: bool) {
-        for batch in batches {
-            self.budget.grant(batch);
+        for batch in &batches {
+            self.budget.grant(*batch);
         }
         if self.log.reading != Some(id) {
             // A read from before the reader went back: its rows are read again.
             self.stale_answer();
-            for event in &events {
-                if let LogEvent::Rows { rows, .. } = event {
-                    self.budget.pass_over(rows);
-                }
+            for batch in &batches {
+                self.budget.give_up(batch.batch);
             }
             return;
         }
         self.log.reading = None;
+        self.log.failing = None;
+        self.log.lost = false;
         self.log.next_read = if events.is_empty() { self.now + self.config.poll_interval } else { self.now };
         for event in events {
             if self.is_stopped() {
@@ -142,23 +142,35 @@ impl Coordinator {
                 self.session_lost(why);
             }
             LogFailure::SessionLost { why } => self.start_failed(why),
-            LogFailure::Poison { why } if reading => {
-                self.mark("poison");
-                self.log.finished = true;
-                self.drain.begin(StopReason::Poison { why });
+            // The log is opened again, which judges each table by what is left of it.
+            LogFailure::PositionLost { why } if reading && !self.log.lost => {
+                self.mark("position-lost-while-reading");
+                self.log.lost = true;
+                self.session_lost(why);
             }
-            LogFailure::PositionLost { why } if reading => self.drain.begin(StopReason::PositionLost { why }),
-            LogFailure::Config { why } if reading => self.drain.begin(StopReason::Config { why }),
-            LogFailure::Poison { why } => self.stop(StopReason::Poison { why }),
-            LogFailure::PositionLost { why } => self.stop(StopReason::PositionLost { why }),
-            LogFailure::Config { why } => self.stop(StopReason::Config { why }),
+            LogFailure::PositionLost { why } => self.log_ended(StopReason::PositionLost { why }),
+            LogFailure::Poison { why } => {
+                self.mark("poison");
+                self.log_ended(StopReason::Poison { why });
+            }
+            LogFailure::Config { why } => self.log_ended(StopReason::Config { why }),
         }
+    }
+
+    fn log_ended(&mut self, reason: StopReason) {
+        self.starting.asked = None;
+        self.end_with(reason);
     }
 
     /// Before the log is opened again this life asks whether it still is the newest (rule R4); two lives that reconnect
     /// blindly steal the session from each other for ever.
     fn session_lost(&mut self, why: String) {
-        self.starting.retry = Some(Backoff::after(self.starting.retry, self.now, &self.config.retry));
+        let failing = Backoff::after(self.log.failing, self.now, &self.config.retry);
+        if failing.is_hopeless(self.now, &self.config.retry) {
+            return self.drain.begin(StopReason::Unreachable { why });
+        }
+        self.log.failing = Some(failing);
+        self.starting.retry = Some(failing);
         self.starting.why = Some(why);
         self.stage = if planted!(self.config, ReconnectWithoutValidation) { Stage::Opening } else { Stage::Validating };
     }
