@@ -5,6 +5,7 @@
 //! the laws as functions that every driver's tests call with a live instance.
 #![deny(missing_docs)]
 
+pub mod conformance;
 mod error;
 mod finding;
 pub mod memory;
