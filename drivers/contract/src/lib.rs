@@ -28,6 +28,7 @@ pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_buffer as buffer;
     pub use arrow_schema as schema;
+    pub use arrow_select::concat as select;
 }
 
 /// The kernel, for its names, positions, states and outcomes.

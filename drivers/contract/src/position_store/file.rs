@@ -208,7 +208,10 @@ impl FileStore {
             }
         }
         let start = format!(".{}.", file_name(name));
-        let wanted = |file: &str| file.strip_prefix(&start)?.strip_suffix(".new")?.split_once('.')?.0.parse::<u64>().ok();
+        let wanted = |file: &str| {
+            let (number, random) = file.strip_prefix(&start)?.strip_suffix(".new")?.split_once('.')?;
+            (!random.contains('.')).then(|| number.parse::<u64>().ok()).flatten()
+        };
         // What wants a number that is taken can win nothing any more.
         for file in self.files().unwrap_or_default() {
             if wanted(&file).is_some_and(|number| number <= newest) {
@@ -258,15 +261,29 @@ impl FileStore {
 
 #[async_trait]
 impl PositionStore for FileStore {
-    /// Blocks for a few small reads and an fsync.
     async fn read(&self, name: &str) -> Result<Versioned<Option<String>>, Error> {
-        self.read_now(name)
+        let (store, name) = (self.clone(), name.to_string());
+        beside(move || store.read_now(&name)).await.and_then(|read| read)
     }
 
-    /// Blocks for a small write and two fsyncs.
     async fn replace(&self, name: &str, expected: &Token, text: &str) -> Replaced {
-        self.replace_now(name, expected, text)
+        let (store, name, expected, text) = (self.clone(), name.to_string(), expected.clone(), text.to_string());
+        match beside(move || store.replace_now(&name, &expected, &text)).await {
+            Ok(replaced) => replaced,
+            Err(error) => Replaced::Unknown { why: error.to_string() },
+        }
     }
+}
+
+/// Does blocking work on a thread of its own, whatever runtime the caller is on. It is done to its end even if nobody waits.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let (answer, answered) = futures::channel::oneshot::channel();
+    let started = std::thread::Builder::new().name("position-store".into()).spawn(move || {
+        let _ = answer.send(work()); // Nobody may be waiting any more.
+    });
+    let failed = |what| Error::new(Kind::Transient, "position-store", what, "it is tried again");
+    started.map_err(|error| failed(format!("no thread can be started for the position store: {error}")))?;
+    answered.await.map_err(|_| failed("the position store's thread ended without an answer".to_string()))
 }
 
 /// The token and the text of a file, if it is one of ours, whole.
@@ -279,9 +296,10 @@ fn parse(content: &str, number: u64) -> Option<(Token, &str)> {
 /// A name as a file's: what could leave the directory, hide the file or end the name early is escaped.
 fn file_name(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
-    for byte in name.bytes() {
+    for (at, byte) in name.bytes().enumerate() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => escaped.push(char::from(byte)),
+            b'.' if at > 0 => escaped.push('.'),
             _ => escaped.push_str(&format!("%{byte:02X}")),
         }
     }
