@@ -15,3 +15,4 @@ pub use digest::row_digests;
 pub use key::{EncodedKeys, KeyError};
 pub use net::{NetOutcome, Netted, Numbering};
 pub use schema::{Column, TableSchema, Type};
+pub use store::{RowStore, StoredBatch};
