@@ -1,14 +1,15 @@
 //! The text form of a column's type: `int64`, `decimal(12,2)`, `list(string)`.
 //!
 //! What a type means is the business of the `rows` crate, on which this one does not depend: here is only the grammar,
-//! so that a file is refused with its line. A test of a crate that sees both compares them.
+//! so that a file is refused with its line. A test in a crate that sees both (`host`) compares them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::nearest::nearest;
 
 /// A column type whose text is known to be well formed.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnType {
     text: String,
     can_be_key: bool,
@@ -18,6 +19,11 @@ impl ColumnType {
     /// The canonical text, without needless spaces and quotes.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Its first word: `list` of a list.
+    pub(crate) fn name(&self) -> &str {
+        self.text.split('(').next().unwrap_or_default()
     }
 
     /// Can a column of this type be part of a key? Not where equality is inexact (floating point), ambiguous (json) or
@@ -30,6 +36,27 @@ impl ColumnType {
 impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Why a text is no column type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a column type: {hint}")]
+pub struct BadColumnType {
+    hint: String,
+}
+
+impl FromStr for ColumnType {
+    type Err = BadColumnType;
+
+    fn from_str(text: &str) -> Result<Self, BadColumnType> {
+        parse(text).map_err(|hint| BadColumnType { hint })
     }
 }
 
@@ -113,8 +140,11 @@ const LENGTH_MAX: usize = 10_000;
 const PRECISION_MAX: u32 = 38;
 
 /// What a column type looks like, for the word "expected".
-pub(crate) fn expected() -> String {
-    format!("a column type: {}, {}", PLAIN.join(", "), WITH_ARGUMENTS.join(", "))
+pub(crate) const EXPECTED: &str = "a column type such as `int64`, `decimal(12,2)` or `timestamptz`";
+
+/// All types, in a sentence.
+pub(crate) fn all() -> String {
+    format!("the types are {}, {}", PLAIN.join(", "), WITH_ARGUMENTS.join(", "))
 }
 
 /// Reads a column type, or says what is wrong with it and what to do.
@@ -124,7 +154,13 @@ pub(crate) fn parse(text: &str) -> Result<ColumnType, String> {
     }
     let mut reader = Reader { rest: text.trim() };
     let parsed = reader.column_type(0).and_then(|parsed| reader.end().map(|()| parsed));
-    parsed.map_err(|fault| called_elsewhere(text).unwrap_or(fault))
+    parsed.map_err(|fault| match called_elsewhere(text) {
+        Some(name) => name,
+        None if text.matches('(').count() > text.matches(')').count() => {
+            format!("{fault}; inside of `{{ }}` and `[ ]` a type with a comma stands in quotes")
+        }
+        None => fault,
+    })
 }
 
 /// Reads the target of a cast: a column type, or one of the three that say how.
@@ -264,7 +300,8 @@ impl<'a> Reader<'a> {
     }
 
     fn symbol(&mut self, symbol: char, example: &str) -> Result<(), String> {
-        let rest = self.rest.strip_prefix(symbol).ok_or_else(|| format!("a `{symbol}` is missing: write it as in `{example}`"))?;
+        let rest =
+            self.rest.strip_prefix(symbol).ok_or_else(|| format!("a `{symbol}` is missing: write it as in `{example}`"))?;
         self.rest = rest.trim_start();
         Ok(())
     }
@@ -291,7 +328,7 @@ fn offer(unknown: &str) -> String {
     let candidates = PLAIN.iter().copied().chain(["decimal", "list", "map", "struct"]);
     match nearest(unknown, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => String::new(),
+        None => all(),
     }
 }
 
@@ -346,15 +383,17 @@ mod tests {
             ("VARCHAR(20)", "`string` is what is called `varchar` elsewhere"),
             ("timestamp  with time zone", "`timestamptz` is what is called `timestamp with time zone` elsewhere"),
             ("INT64", "did you mean `int64`?"),
-            ("timestamptx", "did you mean `timestamp`?"),
-            ("geometry", ""),
+            ("timestamptx", "did you mean `timestamptz`?"),
             ("decimal", "a `(` is missing: write it as in `decimal(12,2)`"),
             ("decimal(12)", "a `,` is missing: write it as in `decimal(12,2)`"),
             ("decimal(39,2)", "the precision is a number from 1 to 38"),
             ("decimal(012,2)", "the precision is a number from 1 to 38"),
             ("decimal(4,5)", "the scale is a number from 0 to 4"),
             ("decimal(4,-1)", "the scale is a number from 0 to 4"),
-            ("decimal(4,1", "a `)` is missing: write it as in `decimal(12,2)`"),
+            (
+                "decimal(4,1",
+                "a `)` is missing: write it as in `decimal(12,2)`; inside of `{ }` and `[ ]` a type with a comma stands in quotes",
+            ),
             ("int64(8)", "`int64` takes nothing in parentheses"),
             ("binary(0)", "the length is a number from 1 to 2147483647"),
             ("list", "a `(` is missing: write it as in `list(string)`"),
@@ -372,7 +411,8 @@ mod tests {
         ] {
             assert_eq!(parse(text), Err(hint.to_owned()), "{text}");
         }
-        assert_eq!(parse(&"list(".repeat(2_000)), Err("types inside types go at most 32 deep".to_owned()));
+        assert!(parse(&"list(".repeat(2_000)).unwrap_err().starts_with("types inside types go at most 32 deep"));
+        assert!(parse("geometry").unwrap_err().starts_with("the types are bool, int8, "));
         assert_eq!(parse(&" ".repeat(10_001)), Err("a type's text is at most 10000 characters long".to_owned()));
     }
 

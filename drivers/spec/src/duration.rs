@@ -92,7 +92,9 @@ fn unit_length(number: &str, unit: &str) -> Result<u128, String> {
     match (known, unit) {
         (Some(length), _) => Ok(length),
         (None, "µs" | "μs") => Ok(1_000),
-        (None, "") => Err(format!("`{number}` has no unit: `{number}s` is seconds, `{number}ms` milliseconds, `{number}m` minutes")),
+        (None, "") => {
+            Err(format!("`{number}` has no unit: `{number}s` is seconds, `{number}ms` milliseconds, `{number}m` minutes"))
+        }
         (None, "d" | "day" | "days") => match number.parse::<u32>() {
             Ok(days) => Err(format!("days are written in hours: `{}h`", u64::from(days) * 24)),
             Err(_) => Err("days are written in hours: `24h`".into()),
@@ -163,7 +165,9 @@ mod tests {
 
     #[test]
     fn a_duration_is_written_in_its_largest_units() {
-        for (text, written) in [("90s", "1m30s"), ("24h", "24h"), ("1500ms", "1s500ms"), ("0", "0s"), ("1.5h", "1h30m"), ("3ns", "3ns")] {
+        for (text, written) in
+            [("90s", "1m30s"), ("24h", "24h"), ("1500ms", "1s500ms"), ("0", "0s"), ("1.5h", "1h30m"), ("3ns", "3ns")]
+        {
             let duration: Duration = text.parse().unwrap();
             assert_eq!(duration.to_string(), written);
             assert_eq!(written.parse::<Duration>().unwrap(), duration);

@@ -51,7 +51,10 @@ pub(crate) enum Built {
 pub(crate) enum Shape {
     Text(Text),
     Bool,
-    Number { least: u64, most: u64 },
+    Number {
+        least: u64,
+        most: u64,
+    },
     Duration(Zero),
     Size,
     Word(&'static [Word]),
@@ -62,7 +65,9 @@ pub(crate) enum Shape {
     /// A list of names, at least one.
     Names,
     /// Any names with texts.
-    Texts { secret: bool },
+    Texts {
+        secret: bool,
+    },
     /// Column names with the types that they are cast to.
     Casts,
     /// A condition on rows.
@@ -269,7 +274,7 @@ impl Shape {
             Shape::Duration(_) => crate::duration::EXPECTED.into(),
             Shape::Size => crate::size::EXPECTED.into(),
             Shape::Word(words) => one_of(words.iter().filter(|word| word.built).map(|word| word.name)),
-            Shape::ColumnType => crate::column_type::expected(),
+            Shape::ColumnType => crate::column_type::EXPECTED.into(),
             Shape::Section(_) => "a section".into(),
             Shape::Sections(_) => "a list of sections".into(),
             Shape::Names => "a list of names".into(),
@@ -319,7 +324,7 @@ impl Form {
     pub(crate) fn fault(self, text: &str) -> Option<&'static str> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         match self {
-            _ if text.is_empty() => Some("The text is empty."),
+            _ if text.is_empty() => Some(""),
             Form::Any => None,
             Form::PipelineName => {
                 let good = text.starts_with(plain) && text.chars().all(|c| plain(c) || matches!(c, '-' | '_')) && text.len() <= 50;

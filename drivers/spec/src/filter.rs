@@ -38,7 +38,11 @@ impl Filter {
     pub(crate) fn build(section: &Section, wrong: &mut dyn FnMut(&Section, String, &str)) -> Option<Self> {
         if section.entries.len() != 1 {
             let names: Vec<&str> = section.entries.iter().map(|entry| entry.field.name).collect();
-            let found = if names.is_empty() { "an empty condition".to_owned() } else { format!("{} in one condition", names.join(" and ")) };
+            let found = if names.is_empty() {
+                "an empty condition".to_owned()
+            } else {
+                format!("{} in one condition", names.join(" and "))
+            };
             wrong(section, found, "one of all, any, not, where");
             return None;
         }

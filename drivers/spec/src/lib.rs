@@ -46,9 +46,12 @@ mod value;
 mod words;
 mod yaml;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
-pub use column_type::ColumnType;
+pub use column_type::{BadColumnType, ColumnType};
 pub use duration::{BadDuration, Duration};
 pub use environment::{Environment, ProcessEnvironment};
 pub use example::{Draft, DraftColumn, DraftTable, render_example};
@@ -63,8 +66,8 @@ pub use settings::Settings;
 pub use size::{BadSize, Size};
 pub use value::{Literal, LiteralKind};
 pub use words::{
-    BeforeImage, Compat, FilterOp, MetadataSource, OnDecodeError, OnDelete, OnError, OnTruncate, OnValue, SchemaEvolution, SnapshotMode,
-    TableMode, WriteMode,
+    BeforeImage, Compat, FilterOp, MetadataSource, OnDecodeError, OnDelete, OnError, OnTruncate, OnValue, SchemaEvolution,
+    SnapshotMode, TableMode, WriteMode,
 };
 
 use problem::Place;
@@ -76,7 +79,10 @@ pub fn load(path: &Path) -> Result<Pipeline, Problems> {
     let whole_file = |found: String, expected: &str, hint: &str| {
         let (line, column) = (Place::WHOLE_FILE.line, Place::WHOLE_FILE.column);
         let (expected, hint) = (expected.to_owned(), hint.to_owned());
-        Problems::new(&name, vec![Problem { path: String::new(), line, column, found, expected, hint, code: Code::UnreadablePipeline }])
+        Problems::new(
+            &name,
+            vec![Problem { path: String::new(), line, column, found, expected, hint, code: Code::UnreadablePipeline }],
+        )
     };
     match bytes_of(path) {
         Ok(bytes) => parse_bytes(&bytes, &name, &ProcessEnvironment),
@@ -98,18 +104,31 @@ fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Reads a pipeline file that is in memory. `file_name` is what the problems call it.
 pub fn parse(text: &str, file_name: &str, environment: &dyn Environment) -> Result<Pipeline, Problems> {
+    parse_as(text, file_name, environment, true)
+}
+
+fn parse_as(text: &str, file_name: &str, environment: &dyn Environment, refuse_not_built: bool) -> Result<Pipeline, Problems> {
     let mut problems = Vec::new();
-    let pipeline = yaml::read(text, &mut problems).and_then(|mut tree| {
-        replace::replace(&mut tree, environment, &mut problems);
-        let compat_go = says_compat_go(&tree);
-        let file = read::read(fields::PIPELINE, &tree, compat_go, environment, &mut problems);
-        resolve::resolve(&file, compat_go, &mut problems)
-    });
+    let tree = yaml::read(text, &mut problems);
+    let pipeline = tree.and_then(|tree| from_tree(tree, environment, refuse_not_built, &mut problems));
     match pipeline {
         Some(pipeline) if problems.is_empty() => Ok(pipeline),
         None if problems.is_empty() => Err(Problems::new(file_name, vec![nothing_said()])),
         _ => Err(Problems::new(file_name, problems)),
     }
+}
+
+/// From the tree to the model. What is returned counts only if nothing was said against it.
+fn from_tree(
+    mut tree: Node,
+    environment: &dyn Environment,
+    refuse_not_built: bool,
+    problems: &mut Vec<Problem>,
+) -> Option<Pipeline> {
+    replace::replace(&mut tree, environment, problems);
+    let reading = read::Reading { environment, compat_go: says_compat_go(&tree), refuse_not_built };
+    let file = read::read(fields::PIPELINE, &tree, reading, problems)?;
+    resolve::resolve(&file, reading, problems)
 }
 
 /// As [`parse`], for bytes that may not be text.

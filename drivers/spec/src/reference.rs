@@ -10,14 +10,16 @@ use crate::problem::Code;
 /// The page, as Markdown.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.replace("{types}", &types());
-    for (title, path, fields) in [("The file", "", PIPELINE), ("`source`", "source.", SOURCE), ("`sink`", "sink.", SINK), ("`tables[]`", "tables[].", TABLE)] {
-        let _ = write!(page, "\n## {title}\n");
-        section(&mut page, path, fields);
-        if path.is_empty() {
-            nested(&mut page, "", &PIPELINE[5..]);
-        } else {
-            nested(&mut page, path, fields);
-        }
+    page.push_str("\n## The file\n");
+    section(&mut page, "", PIPELINE);
+    for field in PIPELINE.iter().filter(|field| !matches!(field.name, "source" | "sink" | "tables")) {
+        nested(&mut page, "", std::slice::from_ref(field));
+    }
+    for (title, fields) in [("source", SOURCE), ("sink", SINK), ("tables[]", TABLE)] {
+        let _ = write!(page, "\n## `{title}`\n");
+        let path = format!("{title}.");
+        section(&mut page, &path, fields);
+        nested(&mut page, &path, fields);
     }
     page.push_str("\n## Conditions\n\nA condition is a section with exactly one of these fields.\n");
     section(&mut page, "filter.", FILTER);
@@ -133,11 +135,12 @@ fn section(page: &mut String, path: &str, fields: &'static [Field]) {
     }
     for field in fields {
         if let Shape::Word(words) = field.shape {
-            let of = if field.kinds.is_empty() || !fields.iter().any(|other| other.name == field.name && other.kinds != field.kinds) {
-                String::new()
-            } else {
-                format!(" ({})", field.kinds.join(", "))
-            };
+            let of =
+                if field.kinds.is_empty() || !fields.iter().any(|other| other.name == field.name && other.kinds != field.kinds) {
+                    String::new()
+                } else {
+                    format!(" ({})", field.kinds.join(", "))
+                };
             let _ = write!(page, "\n`{path}{}`{of}:\n", field.name);
             words.iter().for_each(|word| word_line(page, word));
         }

@@ -113,7 +113,12 @@ fn looked_up(what: &str, environment: &dyn Environment) -> Result<String, Wrong>
 
 fn variable(name: &str, environment: &dyn Environment) -> Result<String, Wrong> {
     let name_shown = printable(name);
-    let wrong = |found: String, hint: String| Wrong { code: Code::UnsetVariable, found, expected: "a variable that is set, to text in UTF-8", hint };
+    let wrong = |found: String, hint: String| Wrong {
+        code: Code::UnsetVariable,
+        found,
+        expected: "a variable that is set, to text in UTF-8",
+        hint,
+    };
     match environment.variable(name).map(std::ffi::OsString::into_string) {
         Some(Ok(value)) => Ok(value),
         Some(Err(_)) => Err(wrong(format!("`${{env:{name_shown}}}`, which is not UTF-8"), "Set it to text.".into())),
@@ -126,14 +131,26 @@ fn variable(name: &str, environment: &dyn Environment) -> Result<String, Wrong> 
 
 fn file(path: &str, environment: &dyn Environment) -> Result<String, Wrong> {
     let shown = printable(path);
-    let wrong = |found: String, hint: String| Wrong { code: Code::UnreadableFile, found, expected: "a file that can be read, with text in UTF-8", hint };
+    let wrong = |found: String, hint: String| Wrong {
+        code: Code::UnreadableFile,
+        found,
+        expected: "a file that can be read, with text in UTF-8",
+        hint,
+    };
     let bytes = environment.file(std::path::Path::new(path)).map_err(|error| {
-        wrong(format!("`${{file:{shown}}}`, which cannot be read: {error}"), "Relative paths begin at the directory that urutau is started in.".into())
+        wrong(
+            format!("`${{file:{shown}}}`, which cannot be read: {error}"),
+            "Relative paths begin at the directory that urutau is started in.".into(),
+        )
     })?;
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(wrong(format!("`${{file:{shown}}}`, which is larger than {FILE_BYTES_MAX} bytes"), "Is this the right file?".into()));
+        return Err(wrong(
+            format!("`${{file:{shown}}}`, which is larger than {FILE_BYTES_MAX} bytes"),
+            "Is this the right file?".into(),
+        ));
     }
-    let mut text = String::from_utf8(bytes).map_err(|_| wrong(format!("`${{file:{shown}}}`, which is not UTF-8"), "Is this the right file?".into()))?;
+    let mut text = String::from_utf8(bytes)
+        .map_err(|_| wrong(format!("`${{file:{shown}}}`, which is not UTF-8"), "Is this the right file?".into()))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

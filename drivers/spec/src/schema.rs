@@ -29,7 +29,7 @@ pub fn schema() -> Value {
             "duration": { "anyOf": [{ "const": 0 }, { "type": "string", "pattern": DURATION }, { "$ref": "#/$defs/replaced" }] },
             "size": { "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": SIZE }, { "$ref": "#/$defs/replaced" }] },
             "columnType": {
-                "description": column_type::expected(),
+                "description": format!("A column type; {}.", column_type::all()),
                 "anyOf": [{ "type": "string", "pattern": column_type_pattern() }, { "$ref": "#/$defs/replaced" }],
             },
             "filter": filter,
@@ -46,7 +46,7 @@ const SIZE: &str = r"^[0-9.]+([KMGT]i|[KMGT]iB|[kKMGT]?B)?$";
 
 /// A text that begins with the name of a type; the rest is for the reader to judge.
 fn column_type_pattern() -> String {
-    format!(r"^\s*({}|decimal|list|map|struct)\s*(\(.*\)\s*)?$", column_type::PLAIN.join("|"))
+    format!(r"^ *({}|decimal|list|map|struct) *(\(.*\) *)?$", column_type::PLAIN.join("|"))
 }
 
 /// A section whose fields are all for everybody, or one that has a kind.
@@ -62,7 +62,8 @@ fn section(fields: &'static [Field]) -> Map<String, Value> {
             properties.insert(alias.to_owned(), properties[field.name].clone());
         }
     }
-    let mut section = object([("type", json!("object")), ("properties", Value::Object(properties)), ("additionalProperties", json!(false))]);
+    let mut section =
+        object([("type", json!("object")), ("properties", Value::Object(properties)), ("additionalProperties", json!(false))]);
     let required = required(fields, None);
     if !required.is_empty() {
         section.insert("required".into(), json!(required));
@@ -168,13 +169,17 @@ fn shape(shape: Shape) -> Map<String, Value> {
         Shape::Section(fields) => section(fields),
         Shape::Sections(fields) => object([("type", json!("array")), ("items", Value::Object(section(fields)))]),
         Shape::Names => object([("type", json!("array")), ("minItems", json!(1)), ("items", Value::Object(reference("text")))]),
-        Shape::Texts { .. } => object([("type", json!("object")), ("additionalProperties", json!({ "type": ["string", "number", "boolean"] }))]),
+        Shape::Texts { .. } => {
+            object([("type", json!("object")), ("additionalProperties", json!({ "type": ["string", "number", "boolean"] }))])
+        }
         Shape::Casts => {
-            let ways = json!({ "type": "string", "pattern": r"^\s*(string|timestamptz)\s*\(.*\)\s*$" });
+            let ways = json!({ "type": "string", "pattern": r"^ *(string|timestamptz) *\(.*\) *$" });
             object([("type", json!("object")), ("additionalProperties", json!({ "anyOf": [reference("columnType"), ways] }))])
         }
         Shape::Filter => reference("filter"),
-        Shape::Filters => object([("type", json!("array")), ("minItems", json!(1)), ("items", Value::Object(reference("filter")))]),
+        Shape::Filters => {
+            object([("type", json!("array")), ("minItems", json!(1)), ("items", Value::Object(reference("filter")))])
+        }
         Shape::Literal => {
             let one = json!({ "type": ["string", "number", "boolean"] });
             object([("anyOf", json!([one, { "type": "array", "minItems": 1, "items": one }]))])

@@ -22,6 +22,7 @@ enum Setting {
     Open(Json),
     Hidden { value: SecretString, shown: String },
     Section(Settings),
+    List(Vec<Setting>),
 }
 
 impl Settings {
@@ -38,12 +39,7 @@ impl Settings {
     }
 
     fn json(&self, secret: impl Fn(&SecretString, &str) -> String + Copy) -> Map<String, Json> {
-        let value = |setting: &Setting| match setting {
-            Setting::Open(value) => value.clone(),
-            Setting::Hidden { value, shown } => Json::String(secret(value, shown)),
-            Setting::Section(section) => Json::Object(section.json(secret)),
-        };
-        self.values.iter().map(|(name, setting)| (name.clone(), value(setting))).collect()
+        self.values.iter().map(|(name, setting)| (name.clone(), setting.json(secret))).collect()
     }
 
     /// Sets a value that is no secret.
@@ -54,6 +50,17 @@ impl Settings {
     /// Takes a value out.
     pub(crate) fn remove(&mut self, name: &str) {
         self.values.remove(name);
+    }
+}
+
+impl Setting {
+    fn json(&self, secret: impl Fn(&SecretString, &str) -> String + Copy) -> Json {
+        match self {
+            Setting::Open(value) => value.clone(),
+            Setting::Hidden { value, shown } => Json::String(secret(value, shown)),
+            Setting::Section(section) => Json::Object(section.json(secret)),
+            Setting::List(items) => items.iter().map(|item| item.json(secret)).collect(),
+        }
     }
 }
 
@@ -75,12 +82,14 @@ fn setting(value: &Value) -> Option<Setting> {
         Value::Word(word) => Setting::Open(Json::from(*word)),
         Value::ColumnType(column_type) => Setting::Open(Json::from(column_type.as_str())),
         Value::Section(section) => Setting::Section(Settings::from(section)),
-        Value::Names(names) => Setting::Open(names.iter().map(|name| Json::from(name.text.as_str())).collect()),
+        Value::Names(names) => Setting::List(names.iter().map(|name| text_setting(&name.value)).collect()),
         Value::Texts(texts) => {
             let values = texts.iter().map(|(name, text)| (name.clone(), text_setting(text))).collect();
             Setting::Section(Settings { values })
         }
-        Value::Sections(_) | Value::Casts(_) | Value::Filter(_) | Value::Filters(_) | Value::Literal(..) | Value::Broken => return None,
+        Value::Sections(_) | Value::Casts(_) | Value::Filter(_) | Value::Filters(_) | Value::Literal(..) | Value::Broken => {
+            return None;
+        }
     })
 }
 

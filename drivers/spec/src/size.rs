@@ -63,7 +63,9 @@ impl FromStr for Size {
             None if text.starts_with('-') => return Err(bad("a size cannot be negative")),
             None if matches!(unit, "K" | "k" | "M" | "G" | "T" | "m" | "g" | "t") => {
                 let letter = unit.to_ascii_uppercase();
-                return Err(BadSize { hint: format!("`{text}` may mean two things: write `{number}{letter}i` or `{number}{letter}B`") });
+                return Err(BadSize {
+                    hint: format!("`{text}` may mean two things: write `{number}{letter}i` or `{number}{letter}B`"),
+                });
             }
             None => return Err(bad(units)),
         };
@@ -128,9 +130,15 @@ mod tests {
 
     #[test]
     fn a_size_is_written_in_the_unit_that_gives_the_smallest_number() {
-        for (text, written) in
-            [("1024Mi", "1Gi"), ("268435456", "256Mi"), ("64000000B", "64MB"), ("62500Ki", "64MB"), ("5MB", "5MB"), ("1001", "1001"), ("0", "0")]
-        {
+        for (text, written) in [
+            ("1024Mi", "1Gi"),
+            ("268435456", "256Mi"),
+            ("64000000B", "64MB"),
+            ("62500Ki", "64MB"),
+            ("5MB", "5MB"),
+            ("1001", "1001"),
+            ("0", "0"),
+        ] {
             let size: Size = text.parse().unwrap();
             assert_eq!(size.to_string(), written);
             assert_eq!(written.parse::<Size>().unwrap(), size);

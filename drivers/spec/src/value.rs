@@ -6,6 +6,7 @@ use crate::column_type::ColumnType;
 use crate::duration::Duration;
 use crate::field::Field;
 use crate::problem::Place;
+use crate::shown::printable;
 use crate::size::Size;
 
 /// A section. What is neither there nor has a default is missing from it.
@@ -73,10 +74,10 @@ pub(crate) struct Shadowed {
     pub(crate) shown: Option<String>,
 }
 
-/// An entry of a list of names.
+/// A name that stands in the file: of a column, a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
-    pub(crate) text: String,
+    pub(crate) value: Shadowed,
     pub(crate) at: Place,
     pub(crate) path: String,
 }
@@ -124,6 +125,25 @@ impl fmt::Debug for Literal {
     }
 }
 
+impl From<&str> for Shadowed {
+    /// A text that may be shown.
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), shown: None }
+    }
+}
+
+impl Name {
+    /// The name.
+    pub(crate) fn text(&self) -> &str {
+        &self.value.text
+    }
+
+    /// What may be shown of it, on one line and in quotes.
+    pub(crate) fn shown(&self) -> String {
+        format!("`{}`", printable(self.value.shown.as_deref().unwrap_or(&self.value.text)))
+    }
+}
+
 impl fmt::Debug for Shadowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.shown.as_deref().unwrap_or(&self.text), f)
@@ -150,6 +170,15 @@ impl Section {
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match &self.entry(name)?.value {
             Value::Text(text) => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    /// A text with its place.
+    pub(crate) fn name(&self, name: &str) -> Option<Name> {
+        let entry = self.entry(name)?;
+        match &entry.value {
+            Value::Text(text) => Some(Name { value: text.clone(), at: entry.at, path: entry.path.clone() }),
             _ => None,
         }
     }

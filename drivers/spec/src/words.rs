@@ -111,11 +111,11 @@ words! {
         /// The table halts.
         Error = "error",
         /// Null is written in its place.
-        Null = "null",
+        Null = "null" [not_yet],
         /// The nearest value that the target can hold is written in its place.
-        Clamp = "clamp",
+        Clamp = "clamp" [not_yet],
         /// The column is a text at the target, and the value is written as text.
-        String = "string",
+        String = "string" [not_yet],
     }
 
     /// What the image of a row before its change holds.

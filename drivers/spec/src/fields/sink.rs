@@ -61,13 +61,16 @@ pub(crate) static SINK: &[Field] = &[
 
 static CHECKPOINT: &[Field] = &[
     field("interval", Shape::Duration(Zero::Refused), "So long after the first row.").default_by_kind(&[(ICEBERG, "10s")], "1s"),
-    field("maxRows", Shape::Number { least: 1, most: 1_000_000_000 }, "So many rows.").default_by_kind(&[(ICEBERG, "1000000")], "100000"),
+    field("maxRows", Shape::Number { least: 1, most: 1_000_000_000 }, "So many rows.")
+        .default_by_kind(&[(ICEBERG, "1000000")], "100000"),
     field("maxBytes", Shape::Size, "So many bytes of rows.").default_by_kind(&[(ICEBERG, "256Mi")], "64Mi"),
 ];
 
 static DEFAULTS: &[Field] = &[
     field("writeMode", Shape::Word(WriteMode::WORDS), "How rows are applied.").default("upsert"),
-    field("targetFileSize", Shape::Size, "The size at which a data file is closed and the next one begun.").of(ICEBERG).default("512Mi"),
+    field("targetFileSize", Shape::Size, "The size at which a data file is closed and the next one begun.")
+        .of(ICEBERG)
+        .default("512Mi"),
 ];
 
 static DELETE_MODES: &[Word] = &[
@@ -87,8 +90,11 @@ static REST_CATALOG: &[Word] = &[word("rest", "A REST catalog.")];
 static COMMIT_MODES: &[Word] = &[word("fast", "Rows first, then the position."), word("atomic", "Both in one transaction.")];
 
 static KEY_INDEX: &[Field] = &[
-    field("memory", Shape::Size, "So much memory, all tables together. A table that needs more halts before it commits.").default("256Mi"),
-    field("path", text("a directory"), "A place on disk for what does not fit in memory.").without("below the cache folder").not_yet(),
+    field("memory", Shape::Size, "So much memory, all tables together. A table that needs more halts before it commits.")
+        .default("256Mi"),
+    field("path", text("a directory"), "A place on disk for what does not fit in memory.")
+        .without("below the cache folder")
+        .not_yet(),
 ];
 
 static S3: &[Field] = &[
@@ -116,7 +122,8 @@ static COMPACTION: &[Field] = &[
 static SNAPSHOT_EXPIRY: &[Field] = &[
     field("interval", Shape::Duration(Zero::Refused), "The time between two runs.").default("10m"),
     field("retainLast", Shape::Number { least: 1, most: 1_000_000 }, "So many are always kept.").default("1"),
-    field("maxAge", Shape::Duration(Zero::Refused), "Younger ones are kept: the longest time that urutau may stand still.").default("168h"),
+    field("maxAge", Shape::Duration(Zero::Refused), "Younger ones are kept: the longest time that urutau may stand still.")
+        .default("168h"),
 ];
 
 static ORPHAN_CLEANUP: &[Field] = &[

@@ -92,8 +92,10 @@ static POSTGRES_FIELDS: &[Field] = &[
     field("params", Shape::Texts { secret: true }, "Further connection parameters."),
     field("ssl", Shape::Section(SSL), "Encryption."),
     field("ssh", Shape::Section(SSH), "A bastion to connect through.").without("a direct connection"),
-    field("maxThreads", Shape::Number { least: 1, most: 32 }, "Connections that read tables at the same time.").without("the number of cores"),
-    field("retryCount", Shape::Number { least: 0, most: 1000 }, "How often a failed statement is tried again at once.").default("3"),
+    field("maxThreads", Shape::Number { least: 1, most: 32 }, "Connections that read tables at the same time.")
+        .without("the number of cores"),
+    field("retryCount", Shape::Number { least: 0, most: 1000 }, "How often a failed statement is tried again at once.")
+        .default("3"),
     field("cdc", Shape::Section(POSTGRES_CDC), "Logical decoding."),
     field("schemas", Shape::Names, "Only tables of these schemas are discovered.").without("all schemas"),
     field("discover", Shape::Bool, "Copies all tables that the user may read, instead of `tables`.").default("false"),
@@ -128,15 +130,18 @@ static SSH: &[Field] = &[
 
 static POSTGRES_CDC: &[Field] = &[
     field("plugin", Shape::Word(PLUGINS), "The output plugin.").default("pgoutput"),
-    field("initialWaitTime", Shape::Number { least: 30, most: 86_400 }, "Seconds to wait for the first answer of the slot.").default("300"),
+    field("initialWaitTime", Shape::Number { least: 30, most: 86_400 }, "Seconds to wait for the first answer of the slot.")
+        .default("300"),
 ];
 
 static PLUGINS: &[Word] = &[word("pgoutput", "PostgreSQL's own."), word("wal2json", "The extension of this name.")];
 
 static REPLICA_IDENTITIES: &[Word] = &[word("full", "It is set to FULL where it is not."), word("keep", "It is left alone.")];
 
-static KAFKA_FIELDS: &[Field] =
-    &[field("tls", Shape::Section(TLS), "Encryption.").without("off"), field("sasl", Shape::Section(SASL), "Who we are.").without("off")];
+static KAFKA_FIELDS: &[Field] = &[
+    field("tls", Shape::Section(TLS), "Encryption.").without("off"),
+    field("sasl", Shape::Section(SASL), "Who we are.").without("off"),
+];
 
 static TLS: &[Field] = &[
     field("ca", text("a file"), "The certificate authority, a PEM file."),
@@ -151,5 +156,8 @@ static SASL: &[Field] = &[
     field("password", secret("a password"), "The user's password.").required(),
 ];
 
-static MECHANISMS: &[Word] =
-    &[word("plain", "The password itself."), word("scram-sha-256", "SCRAM with SHA-256."), word("scram-sha-512", "SCRAM with SHA-512.")];
+static MECHANISMS: &[Word] = &[
+    word("plain", "The password itself."),
+    word("scram-sha-256", "SCRAM with SHA-256."),
+    word("scram-sha-512", "SCRAM with SHA-512."),
+];

@@ -5,18 +5,32 @@ use crate::words::{BeforeImage, FilterOp, MetadataSource, OnDelete, OnError, OnV
 
 /// One table.
 pub(crate) static TABLE: &[Field] = &[
-    field("source", text("the table's name at the source"), "The table's name at the source, for example `shop.orders`.").required(),
+    field("source", text("the table's name at the source"), "The table's name at the source, for example `shop.orders`.")
+        .required(),
     field("target", name("the table's name at the target", Form::Target), "The table's name at the target.")
         .without("the source's name behind its last dot"),
-    field("primaryKey", Shape::Names, "The columns of the key, in order. Events in plain envelopes do not tell it, so it is required for them.")
-        .without("what the source says"),
+    field(
+        "primaryKey",
+        Shape::Names,
+        "The columns of the key, in order. Events in plain envelopes do not tell it, so it is required for them.",
+    )
+    .without("what the source says"),
     field("columns", Shape::Sections(COLUMN), "Column types where the source has none, and what holds for one column only.")
         .without("what the source says"),
-    field("columnFilter", Shape::Names, "Only these columns are copied; the key's columns must be among them.").without("all columns"),
-    field("filter", Shape::Filter, "Only rows that satisfy the condition are copied. A row that no longer does is deleted.").without("all rows"),
-    field("filterImmutable", Shape::Bool, "Asserts that no change ever moves a row into the filter or out of it; required to append filtered rows.")
-        .default("false"),
-    field("cast", Shape::Casts, "Columns that get another type at the target.").without("each column keeps its type"),
+    field("columnFilter", Shape::Names, "Only these columns are copied; the key's columns must be among them.")
+        .without("all columns")
+        .not_yet(),
+    field("filter", Shape::Filter, "Only rows that satisfy the condition are copied. A row that no longer does is deleted.")
+        .without("all rows")
+        .not_yet(),
+    field(
+        "filterImmutable",
+        Shape::Bool,
+        "Asserts that no change ever moves a row into the filter or out of it; required to append filtered rows.",
+    )
+    .default("false")
+    .not_yet(),
+    field("cast", Shape::Casts, "Columns that get another type at the target.").without("each column keeps its type").not_yet(),
     field("metadata", Shape::Sections(METADATA), "Columns of the target that the log fills.").without("none"),
     field("writeMode", Shape::Word(WriteMode::WORDS), "How rows are applied.").without("`sink.defaults.writeMode`"),
     field("onDelete", Shape::Word(OnDelete::WORDS), "What a delete does in a table that is appended to.").default("record"),
@@ -30,15 +44,19 @@ pub(crate) static TABLE: &[Field] = &[
     field("workers", Shape::Section(WORKERS), "How many workers share the table."),
     field("identity", Shape::Names, "The metadata columns that tell one appended row from another.").not_yet(),
     field("chunkColumn", text("a column of the key"), "The column by which the snapshot is divided.").not_yet(),
-    field("bootstrap", Shape::Section(BOOTSTRAP), "How the table begins.").without("a snapshot, or the beginning of the log where there is none").not_yet(),
+    field("bootstrap", Shape::Section(BOOTSTRAP), "How the table begins.")
+        .without("a snapshot, or the beginning of the log where there is none")
+        .not_yet(),
     field("enrich", Shape::Sections(ENRICH), "Columns that a small other table adds.").not_yet(),
 ];
 
 static COLUMN: &[Field] = &[
     field("name", text("a column"), "The column's name at the source.").required(),
     field("type", Shape::ColumnType, "Its type.").without("what the source says"),
-    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value of it that the target cannot hold.").without("the table's `onValue`"),
-    field("from", text("a path in the payload"), "Where in the payload the value stands, for Kafka's raw and avro formats.").not_yet(),
+    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value of it that the target cannot hold.")
+        .without("the table's `onValue`"),
+    field("from", text("a path in the payload"), "Where in the payload the value stands, for Kafka's raw and avro formats.")
+        .not_yet(),
     field("required", Shape::Bool, "Refuses a payload without it.").default("false").only("false"),
 ];
 
@@ -106,11 +124,15 @@ pub(crate) static FILTER: &[Field] = &[
     field("all", Shape::Filters, "All of these hold."),
     field("any", Shape::Filters, "One of these holds."),
     field("not", Shape::Filter, "This does not hold. (Of a comparison with null neither it nor its opposite holds.)"),
-    field("where", Shape::Section(WHERE), "This comparison holds."),
+    field("where", Shape::Section(WHERE), "This comparison holds.").without("no comparison"),
 ];
 
 static WHERE: &[Field] = &[
-    field("col", text("a column"), "The column.").required(),
+    field("col", text("a column"), "The column that is compared.").required(),
     field("op", Shape::Word(FilterOp::WORDS), "How it is compared.").required(),
-    field("value", Shape::Literal, "What it is compared with: a list for `in` and `not_in`, nothing for `is_null` and `is_not_null`."),
+    field(
+        "value",
+        Shape::Literal,
+        "What it is compared with: a list for `in` and `not_in`, nothing for `is_null` and `is_not_null`.",
+    ),
 ];

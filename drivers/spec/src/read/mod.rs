@@ -12,19 +12,25 @@ use crate::problem::{Code, Place, Problem};
 use crate::value::{Cast, Entry, Many, Name, Origin, Section, Value};
 use crate::yaml::{Content, Key, Node, Scalar};
 
+/// How a file is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// Where variables are.
+    pub(crate) environment: &'a dyn Environment,
+    /// Do the defaults of the Go system hold?
+    pub(crate) compat_go: bool,
+    /// Is what is known but not built yet a problem? Only tests say no, to read files of tomorrow.
+    pub(crate) refuse_not_built: bool,
+}
+
 /// Reads the whole file by the table of its fields.
-pub(crate) fn read(fields: &'static [Field], node: &Node, compat_go: bool, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Section {
-    let mut reader = Reader { problems, environment, compat_go, kind: None, path: Path::default() };
-    match reader.section(fields, node, node.at) {
-        Some(section) => section,
-        None => Section { at: node.at, path: String::new(), kind: None, entries: Vec::new() },
-    }
+pub(crate) fn read(fields: &'static [Field], node: &Node, reading: Reading<'_>, problems: &mut Vec<Problem>) -> Option<Section> {
+    Reader { problems, reading, kind: None, path: Path::default() }.section(fields, node, node.at)
 }
 
 struct Reader<'a> {
     problems: &'a mut Vec<Problem>,
-    environment: &'a dyn Environment,
-    compat_go: bool,
+    reading: Reading<'a>,
     /// The kind of the source or sink that is being read, if it is known.
     kind: Option<&'static str>,
     path: Path,
@@ -41,7 +47,7 @@ impl Reader<'_> {
                 return None;
             }
             Content::Scalar(_) | Content::List(_) => {
-                let expected = format!("a section with {}", names_of(fields, None));
+                let expected = format!("a section, whose fields are {}", names_of(fields, None).join(", "));
                 let hint = "Write the fields below it, indented, or as `{ name: value }`.";
                 self.complain(Code::WrongType, node.at, sort_of(node), &expected, hint);
                 return None;
@@ -57,13 +63,22 @@ impl Reader<'_> {
         }
         let kind = self.kind;
         let mut read: Vec<Entry> = Vec::new();
+        let mut meant: Vec<(&'static Field, &Key)> = Vec::new();
         for (key, node) in entries {
-            if let Some(field) = self.field_called(fields, key) {
-                let entry = self.entry(field, key, node);
-                match read.iter().find(|other| other.field.name == entry.field.name) {
-                    Some(first) => self.same_field_twice(first, &entry, key),
-                    None => read.push(entry),
+            match self.field_called(fields, key) {
+                Ok(field) => {
+                    let entry = self.entry(field, key, node);
+                    match read.iter().find(|other| other.field.name == entry.field.name) {
+                        Some(first) => self.same_field_twice(first, &entry, key),
+                        None => read.push(entry),
+                    }
                 }
+                Err(nearest) => meant.extend(nearest.map(|field| (field, key))),
+            }
+        }
+        for (field, key) in meant {
+            if !read.iter().any(|entry| entry.field.name == field.name) {
+                read.push(self.misspelt(field, key));
             }
         }
         self.fill(fields, at, &mut read);
@@ -71,29 +86,36 @@ impl Reader<'_> {
         Section { at, path: self.path.to_string(), kind, entries: read }
     }
 
-    /// The field of that name, for the kind at hand; a problem if there is none.
-    fn field_called(&mut self, fields: &'static [Field], key: &Key) -> Option<&'static Field> {
+    /// The field of that name, for the kind at hand. If there is none, that is a problem, and the field that was probably
+    /// meant is the error.
+    fn field_called(&mut self, fields: &'static [Field], key: &Key) -> Result<&'static Field, Option<&'static Field>> {
         let called = |field: &&Field| field.name == key.name || field.alias == Some(key.name.as_str());
-        let found = fields.iter().filter(called).find(|field| field.belongs_to(self.kind));
-        if found.is_none() {
-            let problem = match (fields.iter().find(called), self.kind) {
-                (Some(field), Some(kind)) => unknown::of_another_kind(field, fields, kind),
-                _ => unknown::unknown(&key.name, fields, self.kind),
-            };
-            let Problem { found, expected, hint, code, .. } = problem;
-            self.complain_in(&key.name, code, key.at, &found, &expected, &hint);
+        if let Some(field) = fields.iter().filter(called).find(|field| field.belongs_to(self.kind)) {
+            return Ok(field);
         }
-        found
+        let (problem, nearest) = match (fields.iter().find(called), self.kind) {
+            (Some(field), Some(kind)) => (unknown::of_another_kind(field, fields, kind), None),
+            _ => unknown::unknown(&key.name, fields, self.kind),
+        };
+        self.complain_in(&key.name, problem.code, key.at, &problem.found, &problem.expected, &problem.hint);
+        Err(nearest)
+    }
+
+    /// A field whose name is misspelt is there, in a way: nobody needs to hear that it is missing, too.
+    fn misspelt(&mut self, field: &'static Field, key: &Key) -> Entry {
+        let path = self.inside(field.name, |reader| reader.path.to_string());
+        Entry { field, at: key.at, path, value: Value::Broken, origin: Origin::File }
     }
 
     fn entry(&mut self, field: &'static Field, key: &Key, node: &Node) -> Entry {
         self.inside(&key.name, |reader| {
-            let value = if field.built == Built::NotYet && !matches!(node.content, Content::Broken) {
-                reader.not_built(node.at_or(key), "a field that is known, but not built yet", "a file without it", "");
-                None
-            } else {
-                reader.value(field.shape, node, key.at).filter(|value| reader.is_built(field, value, node))
-            };
+            let value =
+                if field.built == Built::NotYet && reader.reading.refuse_not_built && !matches!(node.content, Content::Broken) {
+                    reader.not_built(node.at_or(key), "a field that is known, but not built yet", "a file without it", "");
+                    None
+                } else {
+                    reader.value(field.shape, node, key.at).filter(|value| reader.is_built(field, value, node))
+                };
             Entry {
                 field,
                 at: node.at_or(key),
@@ -107,6 +129,9 @@ impl Reader<'_> {
     /// A field that says only what holds anyway is no harm.
     fn is_built(&mut self, field: &Field, value: &Value, node: &Node) -> bool {
         let Built::Only(only) = field.built else { return true };
+        if !self.reading.refuse_not_built {
+            return true;
+        }
         let says = match value {
             Value::Bool(value) => value.to_string(),
             Value::Number(value) => value.to_string(),
@@ -148,11 +173,13 @@ impl Reader<'_> {
             let value = reader.value(field.shape, &node, at).unwrap_or(Value::Broken);
             Some(Entry { field, at, path: reader.path.to_string(), value, origin })
         };
-        if let Some((name, value)) = field.variable.and_then(|name| Some((name, self.environment.variable(name)?.into_string().ok()?))) {
+        if let Some((name, value)) =
+            field.variable.and_then(|name| Some((name, self.reading.environment.variable(name)?.into_string().ok()?)))
+        {
             let written = Some(format!("${{env:{name}}}"));
             return from(self, Scalar { text: value, plain: true, written }, Origin::Variable);
         }
-        if let Some(default) = field.default_for(self.kind, self.compat_go) {
+        if let Some(default) = field.default_for(self.kind, self.reading.compat_go) {
             let before = self.problems.len();
             let entry = from(self, Scalar { text: default.to_owned(), plain: true, written: None }, Origin::Default);
             for problem in &mut self.problems[before..] {
@@ -235,7 +262,13 @@ impl Reader<'_> {
     fn some_items<'n>(&mut self, node: &'n Node, named_at: Place, shape: Shape) -> Option<&'n [Node]> {
         let items = self.items(node, named_at, shape)?;
         if items.is_empty() {
-            self.complain(Code::EmptyValue, node.at, "an empty list", &format!("{}, at least one", shape.expected()), "Remove the field if it is not meant.");
+            self.complain(
+                Code::EmptyValue,
+                node.at,
+                "an empty list",
+                &format!("{}, at least one", shape.expected()),
+                "Remove the field if it is not meant.",
+            );
             return None;
         }
         Some(items)
@@ -256,7 +289,7 @@ impl Reader<'_> {
             self.complain(Code::BadName, node.at, "an empty text", "a name", "");
             return None;
         }
-        Some(Name { text: scalar.text.clone(), at: node.at, path: self.path.to_string() })
+        Some(Name { value: scalar::shadowed(scalar, false), at: node.at, path: self.path.to_string() })
     }
 
     fn texts(&mut self, node: &Node, named_at: Place, secret: bool) -> Option<Value> {
@@ -277,7 +310,7 @@ impl Reader<'_> {
         for (key, value) in entries {
             casts.extend(self.inside(&key.name, |reader| {
                 let to = reader.cast_type(value, key.at)?;
-                let column = Name { text: key.name.clone(), at: key.at, path: reader.path.to_string() };
+                let column = Name { value: key.name.as_str().into(), at: key.at, path: reader.path.to_string() };
                 Some(Cast { column, to })
             }));
         }
@@ -384,8 +417,9 @@ fn sort_of(node: &Node) -> &'static str {
 }
 
 /// The names that a section accepts.
-fn names_of(fields: &[Field], kind: Option<&str>) -> String {
-    let mut names: Vec<&str> = fields.iter().filter(|field| field.belongs_to(kind) && field.built != Built::NotYet).map(|field| field.name).collect();
+fn names_of(fields: &[Field], kind: Option<&str>) -> Vec<&'static str> {
+    let accepted = fields.iter().filter(|field| field.belongs_to(kind) && field.built != Built::NotYet);
+    let mut names: Vec<&str> = accepted.map(|field| field.name).collect();
     names.dedup();
-    crate::field::one_of(names.into_iter())
+    names
 }

@@ -51,7 +51,7 @@ impl Reader<'_> {
             _ => self.scalar(node, named_at, &shape.expected())?,
         };
         match words.iter().find(|word| word.is_called(&scalar.text)) {
-            Some(word) if word.built => Some(word.name),
+            Some(word) if word.built || !self.reading.refuse_not_built => Some(word.name),
             Some(word) => {
                 let found = format!("`{}`, which is known, but not built yet", word.name);
                 self.not_built(node.at, &found, &shape.expected(), "");
@@ -59,7 +59,10 @@ impl Reader<'_> {
             }
             None => {
                 let candidates = words.iter().flat_map(|word| [Some(word.name), word.alias]).flatten();
-                let hint = nearest(&scalar.text, candidates).map(|near| format!("Did you mean `{near}`?")).unwrap_or_default();
+                let near = nearest(&scalar.text, candidates);
+                let built = words.iter().any(|word| word.built && near.is_some_and(|near| word.is_called(near)));
+                let though = if built { "" } else { " It is not built yet, though." };
+                let hint = near.map(|near| format!("Did you mean `{near}`?{though}")).unwrap_or_default();
                 self.bad(shape.code(), node.at, scalar, Secrecy::Open, &shape.expected(), &hint);
                 None
             }
@@ -85,8 +88,12 @@ impl Reader<'_> {
             "false" | "False" | "FALSE" if plain => return Some(false),
             _ => {}
         }
+        if !plain && matches!(scalar.text.as_str(), "true" | "false") {
+            let found = format!("`{}` in quotes", scalar.text);
+            self.complain(Code::WrongType, at, &found, &Shape::Bool.expected(), "Remove the quotes.");
+            return None;
+        }
         let hint = match scalar.text.to_lowercase().as_str() {
-            "true" | "false" => "Remove the quotes.",
             "yes" | "on" | "y" => "In YAML 1.2 only `true` and `false` are booleans; `yes` and `on` are texts. Write `true`.",
             "no" | "off" | "n" => "In YAML 1.2 only `true` and `false` are booleans; `no` and `off` are texts. Write `false`.",
             _ => "",
@@ -95,22 +102,17 @@ impl Reader<'_> {
         None
     }
 
+    /// Digits, in quotes or not: the Go system has a number that is a text.
     fn number(&mut self, least: u64, most: u64, scalar: &Scalar, at: Place) -> Option<u64> {
         let shape = Shape::Number { least, most };
         let digits = scalar.text.replace('_', "");
-        let number = if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse::<u64>().ok() } else { None };
+        let number = digits.parse::<u64>().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()));
         let hint = match number {
-            Some(number) if (least..=most).contains(&number) => {
-                if scalar.plain || scalar.written.is_some() {
-                    return Some(number);
-                }
-                "Remove the quotes."
-            }
-            Some(_) => "",
+            Some(number) if (least..=most).contains(&number) => return Some(number),
             None if !digits.is_empty() && digits.replace([',', '\'', ' '], "").bytes().all(|b| b.is_ascii_digit()) => {
-                "Write the digits only; an underscore may stand between them."
+                "Write the digits only; underscores may stand between them."
             }
-            None => "",
+            Some(_) | None => "",
         };
         self.bad(shape.code(), at, scalar, Secrecy::Open, &shape.expected(), hint);
         None
@@ -119,7 +121,9 @@ impl Reader<'_> {
     fn duration(&mut self, zero: Zero, scalar: &Scalar, at: Place) -> Option<Duration> {
         let hint = match scalar.text.parse::<Duration>() {
             Ok(duration) if duration.is_zero() && zero == Zero::Refused => "It cannot be zero.".to_owned(),
-            Ok(duration) if duration.as_std().subsec_nanos() % 1_000_000 != 0 => "Nothing here is shorter than a millisecond.".to_owned(),
+            Ok(duration) if duration.as_std().subsec_nanos() % 1_000_000 != 0 => {
+                "Nothing here is shorter than a millisecond.".to_owned()
+            }
             Ok(duration) => return Some(duration),
             Err(bad) => sentence(&bad.hint),
         };
@@ -141,7 +145,7 @@ impl Reader<'_> {
         match parse(&scalar.text) {
             Ok(column_type) => Some(column_type),
             Err(hint) => {
-                self.bad(Code::BadColumnType, at, scalar, Secrecy::Open, &column_type::expected(), &sentence(&hint));
+                self.bad(Code::BadColumnType, at, scalar, Secrecy::Open, column_type::EXPECTED, &sentence(&hint));
                 None
             }
         }

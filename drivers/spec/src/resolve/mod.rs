@@ -2,36 +2,48 @@
 
 mod table;
 
-use crate::field::one_of;
+use std::collections::BTreeMap;
+
 use crate::model::{Checkpoint, GiveUp, Hold, OtherInGo, Pipeline, SinkSpec, SourceSpec, TableSpec, Warning};
 use crate::problem::{Code, Place, Problem};
+use crate::read::Reading;
 use crate::settings::Settings;
 use crate::value::{Entry, Name, Origin, Section, Value};
 use crate::words::{OnTruncate, SchemaEvolution};
 
 /// The pipeline, and what is to be said against it. `None` only if something is.
-pub(crate) fn resolve(file: &Section, compat_go: bool, problems: &mut Vec<Problem>) -> Option<Pipeline> {
-    let mut resolver = Resolver { problems, warnings: Vec::new() };
+pub(crate) fn resolve(file: &Section, reading: Reading<'_>, problems: &mut Vec<Problem>) -> Option<Pipeline> {
+    let mut resolver = Resolver { problems, warnings: Vec::new(), refuse_not_built: reading.refuse_not_built };
     let source_section = file.section("source");
     let sink_section = file.section("sink");
     let source = source_section.and_then(|section| resolver.source(section));
     let sink = sink_section.and_then(|section| resolver.sink(section));
     let tables = resolver.tables(file);
-    let other_in_go = match compat_go {
+    let other_in_go = match reading.compat_go {
         true => Vec::new(),
         false => [source_section, sink_section].into_iter().flatten().flat_map(other_in_go).collect(),
     };
-    let give_up_after = file.section("retry").and_then(|retry| retry.duration("giveUpAfter")).map(|duration| match duration.is_zero() {
-        true => GiveUp::Never,
-        false => GiveUp::After(duration),
-    });
+    let give_up_after =
+        file.section("retry").and_then(|retry| retry.duration("giveUpAfter")).map(|duration| match duration.is_zero() {
+            true => GiveUp::Never,
+            false => GiveUp::After(duration),
+        });
     let warnings = resolver.warnings;
-    Some(Pipeline { name: file.text("pipeline")?.to_owned(), source: source?, sink: sink?, tables: tables?, give_up_after, other_in_go, warnings })
+    Some(Pipeline {
+        name: file.text("pipeline")?.to_owned(),
+        source: source?,
+        sink: sink?,
+        tables: tables?,
+        give_up_after,
+        other_in_go,
+        warnings,
+    })
 }
 
 struct Resolver<'a> {
     problems: &'a mut Vec<Problem>,
     warnings: Vec<Warning>,
+    refuse_not_built: bool,
 }
 
 /// Something in the file that can be complained about.
@@ -63,16 +75,25 @@ impl Resolver<'_> {
         if section.kind.is_some_and(|kind| kind != "jsonl") {
             self.one_address(section);
         }
-        let hold = section.section("hold").and_then(|hold| Some(Hold { bytes: hold.size("bytes")?, time: hold.duration("time")? }));
+        let hold =
+            section.section("hold").and_then(|hold| Some(Hold { bytes: hold.size("bytes")?, time: hold.duration("time")? }));
         let mut settings = Settings::from(section);
         settings.remove("kind");
-        Some(SourceSpec { kind: section.word("kind")?, on_truncate: OnTruncate::from_word(section.word("onTruncate")?)?, hold, settings })
+        Some(SourceSpec {
+            kind: section.word("kind")?,
+            on_truncate: OnTruncate::from_word(section.word("onTruncate")?)?,
+            hold,
+            settings,
+        })
     }
 
     /// A server's address stands in `uri` or, for PostgreSQL, field by field.
     fn one_address(&mut self, section: &Section) {
         match (section.given("uri"), section.given("postgres")) {
-            (Some(uri), Some(_)) if uri.origin == Origin::File && section.section("postgres").is_some_and(|postgres| postgres.given("host").is_some()) => {
+            (Some(uri), Some(_))
+                if uri.origin == Origin::File
+                    && section.section("postgres").is_some_and(|postgres| postgres.given("host").is_some()) =>
+            {
                 self.complain(Code::Conflict, uri, "`uri` beside `postgres.host`", "one of them", "");
             }
             (None, None) => {
@@ -93,8 +114,7 @@ impl Resolver<'_> {
             settings.set("schemaEvolution", evolution.as_str());
         }
         if section.kind == Some("iceberg") {
-            self.embedded_catalog(section);
-            settings.set("catalog", section.word("catalog").unwrap_or("sql"));
+            settings.set("catalog", section.word("catalog").unwrap_or_else(|| self.catalog_by_address(section)));
         }
         let checkpoint = section.section("checkpoint")?;
         let kind = match section.word("kind")? {
@@ -129,25 +149,34 @@ impl Resolver<'_> {
         Some(theirs)
     }
 
-    /// Where the address of an Iceberg sink is not a directory, something is meant that is not built yet.
-    fn embedded_catalog(&mut self, section: &Section) {
-        let Some(uri) = section.entry("uri") else { return };
-        let Some((scheme, _)) = section.text("uri").and_then(|text| text.split_once("://")) else { return };
-        let found = match scheme {
-            "http" | "https" => "the address of a REST catalog, which is not built yet",
-            "file" => "an address",
-            _ => "the address of an object store or a catalog server, which is not built yet",
+    /// A directory has its own catalog; another address means something that is not built yet.
+    fn catalog_by_address(&mut self, section: &Section) -> &'static str {
+        let scheme = section.text("uri").and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+        let (Some(uri), Some(scheme)) = (section.entry("uri"), scheme) else { return "sql" };
+        let (found, code, catalog) = match scheme {
+            "http" | "https" => ("the address of a REST catalog, which is not built yet", Code::NotBuilt, "rest"),
+            "file" => ("an address", Code::BadName, "sql"),
+            _ => ("the address of an object store or a server, which is not built yet", Code::NotBuilt, "sql"),
         };
-        let code = if scheme == "file" { Code::BadName } else { Code::NotBuilt };
-        self.complain(code, uri, found, "a directory", "Write the path alone, for example `./warehouse`.");
+        if self.refuse_not_built || code != Code::NotBuilt {
+            self.complain(code, uri, found, "a directory", "Write the path alone, for example `./warehouse`.");
+        }
+        catalog
     }
 
     fn tables(&mut self, file: &Section) -> Option<Vec<TableSpec>> {
-        let discovers = file.section("source").and_then(|source| source.section("postgres")).and_then(|postgres| postgres.bool("discover"));
+        let discovers =
+            file.section("source").and_then(|source| source.section("postgres")).and_then(|postgres| postgres.bool("discover"));
         let hint = "Each entry has a `source`: the table's name there.";
         let Some(entry) = file.entry("tables") else {
             if discovers != Some(true) {
-                self.complain(Code::MissingField, Spot { at: file.at, path: "tables" }, "nothing", "a list of tables, at least one", hint);
+                self.complain(
+                    Code::MissingField,
+                    Spot { at: file.at, path: "tables" },
+                    "nothing",
+                    "a list of tables, at least one",
+                    hint,
+                );
             }
             return Some(Vec::new());
         };
@@ -159,30 +188,27 @@ impl Resolver<'_> {
             self.complain(Code::Conflict, entry, "`tables` beside `source.postgres.discover: true`", "one of them", "");
         }
         let tables: Vec<Option<TableSpec>> = sections.iter().map(|section| self.table(section, file)).collect();
-        self.different(sections, &tables, |table| table.source.clone(), "source", "each table of the source once");
-        self.different(sections, &tables, |table| table.target.clone(), "target", "each table of the target once");
+        let sources: Vec<Option<&str>> = tables.iter().map(|table| Some(table.as_ref()?.source.as_str())).collect();
+        let targets: Vec<Option<&str>> = tables.iter().map(|table| Some(table.as_ref()?.target.as_str())).collect();
+        self.different(sections, &sources, "source", "put all that belongs to the table there");
+        self.different(sections, &targets, "target", "give one of them another `target`");
         tables.into_iter().collect()
     }
 
     /// No two tables may have the same name on one side.
-    fn different(&mut self, sections: &[Section], tables: &[Option<TableSpec>], name: fn(&TableSpec) -> String, field: &str, expected: &str) {
-        let mut seen: Vec<(String, usize)> = Vec::new();
-        for (section, table) in sections.iter().zip(tables) {
-            let Some(name) = table.as_ref().map(name) else { continue };
-            let line = section.entry(field).map_or(section.at, |entry| entry.at).line;
-            match seen.iter().find(|(other, _)| *other == name) {
-                Some((_, first)) => {
-                    let path = format!("{}.{field}", section.path);
-                    let at = section.entry(field).map_or(section.at, |entry| entry.at);
-                    let hint = match field {
-                        "source" => format!("The first one is in line {first}; put all that belongs to the table there."),
-                        _ => format!("The first one is in line {first}; give one of them another `target`."),
-                    };
-                    let found = format!("the {field} `{}` a second time", crate::shown::printable(&name));
-                    self.complain(Code::DuplicateTable, Spot { at, path: &path }, &found, expected, &hint);
-                }
-                None => seen.push((name, line)),
-            }
+    fn different(&mut self, sections: &[Section], names: &[Option<&str>], side: &str, remedy: &str) {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for (section, name) in sections.iter().zip(names) {
+            // A target that the file does not say is made of the source's name.
+            let (Some(name), Some(said)) = (name, section.name(side).or_else(|| section.name("source"))) else { continue };
+            let Some(first) = seen.get(name) else {
+                seen.insert(name, said.at.line);
+                continue;
+            };
+            let path = format!("{}.{side}", section.path);
+            let found = format!("the {side} of {} a second time", said.shown());
+            let hint = format!("The first one is in line {first}; {remedy}.");
+            self.complain(Code::DuplicateTable, Spot { at: said.at, path: &path }, &found, &format!("each {side} once"), &hint);
         }
     }
 
@@ -201,7 +227,12 @@ impl Resolver<'_> {
 
     fn warn<'s>(&mut self, spot: impl Into<Spot<'s>>, text: &str) {
         let spot = spot.into();
-        self.warnings.push(Warning { path: spot.path.to_owned(), line: spot.at.line, column: spot.at.column, text: text.to_owned() });
+        self.warnings.push(Warning {
+            path: spot.path.to_owned(),
+            line: spot.at.line,
+            column: spot.at.column,
+            text: text.to_owned(),
+        });
     }
 }
 
@@ -210,7 +241,8 @@ fn other_in_go(section: &Section) -> Vec<OtherInGo> {
     let other = |entry: &Entry| {
         let go = entry.field.go_default?;
         let here = section.word(entry.field.name)?;
-        let said = entry.origin != Origin::Default || (entry.field.name == "schemaEvolution" && section.given("evolveSchema").is_some());
+        let said =
+            entry.origin != Origin::Default || (entry.field.name == "schemaEvolution" && section.given("evolveSchema").is_some());
         (!said).then(|| OtherInGo { path: entry.path.clone(), here, go })
     };
     section.entries.iter().filter_map(other).collect()
@@ -218,5 +250,5 @@ fn other_in_go(section: &Section) -> Vec<OtherInGo> {
 
 /// Names in a row, for a problem's text.
 fn listed(names: &[Name]) -> String {
-    one_of(names.iter().map(|name| name.text.as_str()))
+    names.iter().map(Name::shown).collect::<Vec<_>>().join(", ")
 }

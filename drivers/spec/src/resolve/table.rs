@@ -5,7 +5,6 @@ use crate::field::Form;
 use crate::filter::Filter;
 use crate::model::{ColumnSpec, MetadataColumn, TableSpec};
 use crate::problem::Code;
-use crate::shown::printable;
 use crate::value::{Name, Section};
 use crate::words::{BeforeImage, MetadataSource, OnDelete, OnError, OnValue, WriteMode};
 
@@ -31,14 +30,19 @@ impl Resolver<'_> {
             self.mode(section, write_mode);
         }
         self.casts(section);
-        let names = |field: &str| section.names(field).map(|names| names.iter().map(|name| name.text.clone()).collect());
+        let names = |field: &str| section.names(field).map(|names| names.iter().map(|name| name.text().to_owned()).collect());
         Some(TableSpec {
             source: section.text("source")?.to_owned(),
             target: target?,
             primary_key: names("primaryKey"),
             columns: columns?,
             column_filter: names("columnFilter"),
-            casts: section.casts("cast").unwrap_or_default().iter().map(|cast| (cast.column.text.clone(), cast.to.clone())).collect(),
+            casts: section
+                .casts("cast")
+                .unwrap_or_default()
+                .iter()
+                .map(|cast| (cast.column.text().to_owned(), cast.to.clone()))
+                .collect(),
             filter,
             metadata: metadata?,
             write_mode: write_mode?,
@@ -52,46 +56,45 @@ impl Resolver<'_> {
     /// The name at the target: what the file says, without the sink's namespace before it; else what stands behind the
     /// last dot of the name at the source.
     fn target(&mut self, section: &Section, sink: Option<&Section>) -> Option<String> {
-        let Some(entry) = section.entry("target") else {
-            let entry = section.entry("source")?;
-            let source = section.text("source")?;
-            let last = source.rsplit('.').next().unwrap_or(source);
+        if section.entry("target").is_none() {
+            let source = section.name("source")?;
+            let last = source.text().rsplit('.').next().unwrap_or(source.text());
             if let Some(fault) = Form::Target.fault(last) {
-                let found = format!("`{}`, whose last part cannot name a target", printable(source));
-                self.complain(Code::BadName, entry, &found, "a `target` beside it", fault);
+                let found = format!("{}, whose part behind the last dot cannot name a target", source.shown());
+                self.complain(Code::BadName, &source, &found, "a `target` beside it", fault);
                 return None;
             }
             return Some(last.to_owned());
-        };
-        let target = section.text("target")?;
-        let namespace = sink.and_then(|sink| sink.text("namespace"));
-        let bare = namespace.and_then(|namespace| target.strip_prefix(namespace)?.strip_prefix('.')).unwrap_or(target);
+        }
+        let target = section.name("target")?;
+        let namespace = sink.and_then(|sink| sink.name("namespace"));
+        let in_namespace =
+            namespace.as_ref().and_then(|namespace| target.text().strip_prefix(namespace.text())?.strip_prefix('.'));
+        let bare = in_namespace.unwrap_or(target.text());
         let has_scope = sink.and_then(|sink| sink.kind) == Some("couchbase");
         if bare.contains('.') && !has_scope {
-            let hint = match namespace {
-                Some(namespace) => format!("All tables of a pipeline stand in the sink's namespace, here `{}`.", printable(namespace)),
-                None => "All tables of a pipeline stand in the sink's namespace.".to_owned(),
-            };
-            self.complain(Code::BadName, entry, &format!("`{}`", printable(target)), "a name without dots", &hint);
+            let here = namespace.map(|namespace| format!(", here {}", namespace.shown())).unwrap_or_default();
+            let hint = format!("All tables of a pipeline stand in the sink's namespace{here}.");
+            self.complain(Code::BadName, &target, &target.shown(), "a name without dots", &hint);
             return None;
         }
         Some(bare.to_owned())
     }
 
     fn not_reserved(&mut self, section: &Section, target: &str, pipeline: &str) {
-        let Some(entry) = section.entry("target").or_else(|| section.entry("source")) else { return };
+        let Some(name) = section.name("target").or_else(|| section.name("source")) else { return };
         if target == format!("urutau_{pipeline}") {
-            let found = format!("the target `{}`", printable(target));
-            let expected = "a name that urutau does not need itself";
-            let hint = "The pipeline's own record is the table of that name. Give the table another `target`, or the pipeline another name.";
-            self.complain(Code::ReservedName, entry, &found, expected, hint);
+            let found = format!("{}, the name of the pipeline's own record", name.shown());
+            let hint = "Give the table another `target`, or the pipeline another name.";
+            self.complain(Code::ReservedName, &name, &found, "a name that urutau does not need itself", hint);
         }
     }
 
     fn filter(&mut self, section: &Section) -> Option<Filter> {
         let condition = section.section("filter")?;
         let mut wrongs = Vec::new();
-        let filter = Filter::build(condition, &mut |section, found, expected| wrongs.push((section.clone(), found, expected.to_owned())));
+        let filter =
+            Filter::build(condition, &mut |section, found, expected| wrongs.push((section.clone(), found, expected.to_owned())));
         for (place, found, expected) in wrongs {
             self.complain(Code::BadFilter, &place, &found, &expected, "");
         }
@@ -103,18 +106,28 @@ impl Resolver<'_> {
             return Some(Vec::new());
         }
         let sections = section.sections("columns")?;
-        let names: Vec<Name> = sections.iter().filter_map(|column| name_in(column, "name")).collect();
+        let names: Vec<Name> = sections.iter().filter_map(|column| column.name("name")).collect();
         self.no_name_twice(&names, "column");
         let mut columns = Vec::new();
         for column in sections {
             if column.entry("type").is_none() && column.entry("onValue").is_none() && column.text("name").is_some() {
-                self.complain(Code::MissingField, column, "a column with nothing but a name", "its `type`, its `onValue`, or both", "");
+                self.complain(
+                    Code::MissingField,
+                    column,
+                    "a column with nothing but a name",
+                    "its `type`, its `onValue`, or both",
+                    "",
+                );
             }
             let on_value = match column.entry("onValue") {
                 Some(_) => Some(OnValue::from_word(column.word("onValue")?)?),
                 None => None,
             };
-            columns.push(ColumnSpec { name: column.text("name")?.to_owned(), column_type: column.column_type("type").cloned(), on_value });
+            columns.push(ColumnSpec {
+                name: column.text("name")?.to_owned(),
+                column_type: column.column_type("type").cloned(),
+                on_value,
+            });
         }
         Some(columns)
     }
@@ -129,21 +142,21 @@ impl Resolver<'_> {
         for column in sections {
             let from = MetadataSource::from_word(column.word("from")?)?;
             let name = match column.entry("as") {
-                Some(_) => name_in(column, "as")?,
-                None => Name { text: from.as_str().to_owned(), ..name_in(column, "from").or_else(|| spot_name(column))? },
+                Some(_) => column.name("as")?,
+                None => Name { value: from.as_str().into(), at: column.at, path: column.path.clone() },
             };
             if from == MetadataSource::Op && write_mode == Some(WriteMode::Upsert) {
                 self.warn(column, "in a table that is written by key, `op` never says that a row was deleted: the row is gone");
             }
-            columns.push(MetadataColumn { from, name: name.text.clone() });
+            columns.push(MetadataColumn { from, name: name.text().to_owned() });
             names.push(name);
         }
         self.no_name_twice(&names, "column");
         let declared = section.sections("columns").unwrap_or_default().iter().filter_map(|column| column.text("name"));
         let listed = ["primaryKey", "columnFilter"].into_iter().flat_map(|field| section.names(field).unwrap_or_default());
-        let of_source: Vec<&str> = declared.chain(listed.map(|name| name.text.as_str())).collect();
-        for name in names.iter().filter(|name| of_source.contains(&name.text.as_str())) {
-            let found = format!("`{}`, which is a column of the source too", printable(&name.text));
+        let of_source: Vec<&str> = declared.chain(listed.map(Name::text)).collect();
+        for name in names.iter().filter(|name| of_source.contains(&name.text())) {
+            let found = format!("{}, which is a column of the source too", name.shown());
             self.complain(Code::DuplicateName, name, &found, "a name of its own", "Give it another name with `as`.");
         }
         Some(columns)
@@ -153,20 +166,31 @@ impl Resolver<'_> {
     fn key(&mut self, section: &Section, file: &Section, write_mode: Option<WriteMode>) {
         let Some(names) = section.names("primaryKey") else {
             let source = file.section("source");
-            let plain_envelopes = source.is_some_and(|source| source.kind == Some("jsonl") && source.word("format") == Some("debezium"));
+            let plain_envelopes =
+                source.is_some_and(|source| source.kind == Some("jsonl") && source.word("format") == Some("debezium"));
             if plain_envelopes && section.entry("primaryKey").is_none() && write_mode == Some(WriteMode::Upsert) {
                 let path = format!("{}.primaryKey", section.path);
-                let hint = "A plain envelope does not tell the key. Name its columns, or use `writeMode: append`, which needs none.";
-                self.complain(Code::MissingField, Spot { at: section.at, path: &path }, "nothing", "the columns of the key", hint);
+                let hint =
+                    "A plain envelope does not tell the key. Name its columns, or use `writeMode: append`, which needs none.";
+                self.complain(
+                    Code::MissingField,
+                    Spot { at: section.at, path: &path },
+                    "nothing",
+                    "the columns of the key",
+                    hint,
+                );
             }
             return;
         };
         self.no_name_twice(names, "column");
         let columns = section.sections("columns").unwrap_or_default();
         for name in names {
-            let declared = columns.iter().find(|column| column.text("name") == Some(&name.text)).and_then(|column| column.column_type("type"));
+            let declared = columns
+                .iter()
+                .find(|column| column.text("name") == Some(name.text()))
+                .and_then(|column| column.column_type("type"));
             if let Some(inexact) = declared.filter(|declared| !declared.can_be_key()) {
-                let found = format!("`{}`, a column of type {inexact}", printable(&name.text));
+                let found = format!("{}, a column of type {}", name.shown(), inexact.name());
                 let hint = "Values of that type cannot be compared exactly. Name other columns, or give it another type.";
                 self.complain(Code::Conflict, name, &found, "a column that can be part of a key", hint);
             }
@@ -177,13 +201,19 @@ impl Resolver<'_> {
     fn projection(&mut self, section: &Section) {
         let Some(kept) = section.names("columnFilter") else { return };
         self.no_name_twice(kept, "column");
-        let is_kept = |name: &str| kept.iter().any(|other| other.text == name);
-        for name in section.names("primaryKey").unwrap_or_default().iter().filter(|name| !is_kept(&name.text)) {
-            let found = format!("`{}`, which `columnFilter` leaves out", printable(&name.text));
-            self.complain(Code::Conflict, name, &found, &listed(kept), "The key's columns are always copied; add it to `columnFilter`.");
+        let is_kept = |name: &str| kept.iter().any(|other| other.text() == name);
+        for name in section.names("primaryKey").unwrap_or_default().iter().filter(|name| !is_kept(name.text())) {
+            let found = format!("{}, which `columnFilter` leaves out", name.shown());
+            self.complain(
+                Code::Conflict,
+                name,
+                &found,
+                &listed(kept),
+                "The key's columns are always copied; add it to `columnFilter`.",
+            );
         }
-        for cast in section.casts("cast").unwrap_or_default().iter().filter(|cast| !is_kept(&cast.column.text)) {
-            let found = format!("`{}`, which `columnFilter` leaves out", printable(&cast.column.text));
+        for cast in section.casts("cast").unwrap_or_default().iter().filter(|cast| !is_kept(cast.column.text())) {
+            let found = format!("{}, which `columnFilter` leaves out", cast.column.shown());
             self.complain(Code::Conflict, &cast.column, &found, &listed(kept), "");
         }
     }
@@ -193,12 +223,27 @@ impl Resolver<'_> {
         let appends = write_mode != WriteMode::Upsert;
         if let Some(entry) = section.given("onDelete").filter(|_| !appends) {
             let hint = "With `upsert` a delete removes the row.";
-            self.complain(Code::Conflict, entry, "`onDelete` with `writeMode: upsert`", "it with `append` or `append-idempotent` only", hint);
+            self.complain(
+                Code::Conflict,
+                entry,
+                "`onDelete` with `writeMode: upsert`",
+                "it with `append` or `append-idempotent` only",
+                hint,
+            );
         }
         if appends && section.entry("filter").is_some() && section.bool("filterImmutable") == Some(false) {
-            let spot = Spot { at: section.entry("filter").map_or(section.at, |entry| entry.at), path: &format!("{}.filterImmutable", section.path) };
+            let spot = Spot {
+                at: section.entry("filter").map_or(section.at, |entry| entry.at),
+                path: &format!("{}.filterImmutable", section.path),
+            };
             let hint = "An appended row is never taken back, so no change may move a row out of the filter.";
-            self.complain(Code::Conflict, spot, &format!("a `filter` with `writeMode: {write_mode}`"), "`filterImmutable: true` beside it", hint);
+            self.complain(
+                Code::Conflict,
+                spot,
+                &format!("a `filter` with `writeMode: {write_mode}`"),
+                "`filterImmutable: true` beside it",
+                hint,
+            );
         }
         if let Some(entry) = section.given("filterImmutable").filter(|_| section.entry("filter").is_none()) {
             self.complain(Code::Conflict, entry, "`filterImmutable` without `filter`", "both, or none", "");
@@ -208,7 +253,10 @@ impl Resolver<'_> {
     fn casts(&mut self, section: &Section) {
         let columns = section.sections("columns").unwrap_or_default();
         for cast in section.casts("cast").unwrap_or_default() {
-            let declared = columns.iter().find(|column| column.text("name") == Some(&cast.column.text)).and_then(|column| column.column_type("type"));
+            let declared = columns
+                .iter()
+                .find(|column| column.text("name") == Some(cast.column.text()))
+                .and_then(|column| column.column_type("type"));
             if declared.is_some_and(|from| from.as_str() == "timestamptz") && cast.to.as_str() == "timestamp" {
                 self.warn(&cast.column, "the cast drops the time zone: what is written is the time in UTC");
             }
@@ -217,22 +265,11 @@ impl Resolver<'_> {
 
     fn no_name_twice(&mut self, names: &[Name], what: &str) {
         for (index, name) in names.iter().enumerate() {
-            if let Some(first) = names[..index].iter().find(|other| other.text == name.text) {
-                let found = format!("the {what} `{}` a second time", printable(&name.text));
+            if let Some(first) = names[..index].iter().find(|other| other.text() == name.text()) {
+                let found = format!("the {what} {} a second time", name.shown());
                 let hint = format!("The first one is in line {}, column {}.", first.at.line, first.at.column);
                 self.complain(Code::DuplicateName, name, &found, &format!("each {what} once"), &hint);
             }
         }
     }
-}
-
-/// The text of a field as a name with its place.
-fn name_in(section: &Section, field: &str) -> Option<Name> {
-    let entry = section.entry(field)?;
-    Some(Name { text: section.text(field)?.to_owned(), at: entry.at, path: entry.path.clone() })
-}
-
-/// A name yet to be given, where a section stands.
-fn spot_name(section: &Section) -> Option<Name> {
-    Some(Name { text: String::new(), at: section.at, path: section.path.clone() })
 }

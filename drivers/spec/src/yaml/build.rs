@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use granit_parser::{Event, ScalarStyle, Tag};
 
 use super::{Content, DEPTH_MAX, Key, NODES_MAX, Node, Scalar};
+use crate::path::Path;
 use crate::problem::{Code, Place, Problem};
 
 pub(super) struct Builder<'a> {
@@ -91,7 +92,13 @@ impl<'a> Builder<'a> {
                 Some(target) => self.finished(target, 0),
                 None => {
                     let hint = "An alias can only repeat what is complete before it.";
-                    self.complain(Code::YamlFeature, at, "an alias inside of what it repeats", "an anchor (`&name`) before it", hint);
+                    self.complain(
+                        Code::YamlFeature,
+                        at,
+                        "an alias inside of what it repeats",
+                        "an anchor (`&name`) before it",
+                        hint,
+                    );
                     self.finished(broken(at), 0)
                 }
             },
@@ -135,6 +142,7 @@ impl<'a> Builder<'a> {
             self.root = Some(value.node);
             return true;
         };
+        let mut twice = None;
         parent.depth = parent.depth.max(value.depth);
         parent.nodes += value.nodes;
         match &mut parent.body {
@@ -143,12 +151,15 @@ impl<'a> Builder<'a> {
                 None => *waiting = Some(self.key(value.node)),
                 Some(key) if key.name == MERGE => merged.push(value.node),
                 Some(key) => match entries.iter().find(|(other, _)| other.name == key.name && !key.name.is_empty()) {
-                    Some((first, _)) => self.twice(&key, first.at.line),
+                    Some((first, _)) => twice = Some((key, first.at.line)),
                     None => entries.push((key, value.node)),
                 },
             },
         }
         self.open.push(parent);
+        if let Some((key, first_line)) = twice {
+            self.twice(&key, first_line);
+        }
         true
     }
 
@@ -184,7 +195,13 @@ impl<'a> Builder<'a> {
                     Content::Broken => {}
                     Content::Scalar(_) | Content::List(_) => {
                         let hint = "`<<: *name` takes over the fields of the section that is marked `&name`.";
-                        self.complain(Code::YamlFeature, part.at, "something else than a section below `<<`", "a section or a list of them", hint);
+                        self.complain(
+                            Code::YamlFeature,
+                            part.at,
+                            "something else than a section below `<<`",
+                            "a section or a list of them",
+                            hint,
+                        );
                     }
                 }
             }
@@ -193,9 +210,11 @@ impl<'a> Builder<'a> {
     }
 
     fn twice(&mut self, key: &Key, first_line: usize) {
-        let found = format!("the field `{}` a second time", shorten(&key.name));
+        let found = format!("`{}` a second time", shorten(&key.name));
         let hint = format!("The first one is in line {first_line}; remove one of the two.");
-        self.complain(Code::DuplicateField, key.at, &found, "each field once in its section", &hint);
+        let mut path = self.path();
+        path.enter(&key.name);
+        self.complain_at(&path, Code::DuplicateField, key.at, &found, "each field once in its section", &hint);
     }
 
     fn check_tag(&mut self, tag: Option<&Tag>, at: Place) {
@@ -205,9 +224,27 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Where the next value will stand.
+    fn path(&self) -> Path {
+        let mut path = Path::default();
+        for open in &self.open {
+            match &open.body {
+                Body::List(items) => path.enter_item(items.len()),
+                Body::Map { waiting: Some(key), .. } => path.enter(&key.name),
+                Body::Map { waiting: None, .. } => {}
+            }
+        }
+        path
+    }
+
     fn complain(&mut self, code: Code, at: Place, found: &str, expected: &str, hint: &str) {
+        let path = self.path();
+        self.complain_at(&path, code, at, found, expected, hint);
+    }
+
+    fn complain_at(&mut self, path: &Path, code: Code, at: Place, found: &str, expected: &str, hint: &str) {
         self.problems.push(Problem {
-            path: String::new(),
+            path: path.to_string(),
             line: at.line,
             column: at.column,
             found: found.to_owned(),
