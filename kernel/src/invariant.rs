@@ -246,6 +246,7 @@ impl Coordinator {
     fn every_wait_has_an_exit(&self) -> Result<(), Violation> {
         let answer = self.log.reading.is_some()
             || self.starting.asked.is_some()
+            || self.record.is_being_stored()
             || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
         let person = self.log.finished || self.drain.is_closing();
         if answer || person || self.poll_timeout().is_some() || !self.outbox.is_empty() {

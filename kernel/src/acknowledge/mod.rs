@@ -71,7 +71,12 @@ impl Record {
         self.token = token;
     }
 
-    /// Is no replacement under way?
+    /// Is a replacement under way?
+    pub(crate) fn is_being_stored(&self) -> bool {
+        self.flight.is_some()
+    }
+
+    /// Is no replacement under way, and nothing to be said once one is stored?
     pub(crate) fn is_settled(&self) -> bool {
         self.flight.is_none() && self.verdicts.is_empty()
     }
@@ -232,7 +237,7 @@ impl Coordinator {
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
         let joining = table.closed.iter().chain(table.flight.iter().map(|f| &f.point)).any(|c| c.kind == Kind::Base);
         match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
-            Phase::Streaming if joining && table.stored.is_none() => Phase::Pending,
+            Phase::Streaming if joining && table.is_blank() => Phase::Pending,
             phase => phase,
         }
     }
@@ -256,15 +261,24 @@ impl Coordinator {
         {
             oldest -= 1;
         }
+        // A commit that waits must not push the named one out of the list of ancestors: then a later one is named.
+        let waits = table.flight.is_none() && !table.closed.is_empty();
+        while oldest + 1 < table.recent.len() && waits && table.recent.get(oldest).is_some_and(|r| self.crowds_out(table, r.commit)) {
+            oldest += 1;
+        }
         table.recent.get(oldest).map(|r| r.commit)
+    }
+
+    /// Would one more commit push this one out of the table's list of ancestors?
+    fn crowds_out(&self, table: &Table, commit: CommitId) -> bool {
+        let Some(state) = &table.stored else { return false };
+        state.commit != commit && state.ancestors.crowds_out(commit, state.commit, self.config.ancestor_runs_max)
     }
 
     /// Would one more commit push the one that the record names out of the table's list of ancestors?
     pub(crate) fn is_crowded(&self, name: &TableName) -> bool {
         let Some(named) = self.record.known.tables.get(name).and_then(|e| e.named) else { return false };
-        let Some(table) = self.tables.get(name) else { return false };
-        let Some(state) = &table.stored else { return false };
-        state.commit != named && state.ancestors.crowds_out(named, state.commit, self.config.ancestor_runs_max)
+        self.tables.get(name).is_some_and(|table| self.crowds_out(table, named))
     }
 
     /// How the record differs from memory. Asked after every input: nothing is built for it.

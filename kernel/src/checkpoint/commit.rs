@@ -81,6 +81,7 @@ impl Coordinator {
                     commit: CommitId { incarnation, number: table.commits },
                     ancestors: ancestors.bounded(runs_max),
                     sequence: point.last_sequence,
+                    base: if point.kind == Kind::Base { point.before.clone() } else { found.base.clone() },
                     begun: point.begun.unwrap_or(found.begun),
                     schema: point.schema.clone(),
                     ..found.clone()

@@ -187,6 +187,11 @@ impl Table {
         self.stored.as_ref().map_or(0, |s| s.generation)
     }
 
+    /// Is nothing stored of it but, perhaps, a life's claim?
+    pub(crate) fn is_blank(&self) -> bool {
+        self.stored.as_ref().is_none_or(|s| s.commit.number == 0)
+    }
+
     /// Is it one that the source's log is kept for? (Rule A3; a snapshot being read holds its base, too.)
     pub(crate) fn is_member(&self) -> bool {
         !matches!(self.phase, Phase::NeedsSnapshot)

@@ -4,8 +4,8 @@
 //!
 //! [`Coordinator::handle_input`] with one fact, then [`Coordinator::poll_output`] until `None`, then sleep until
 //! [`Coordinator::poll_timeout`] or the next fact. Outputs drained together may run at once and finish in any order, each
-//! at most once, except those of one *lane* (the commits of a table; the acknowledgements of the source), which run first
-//! in, first out. Nobody retries but the machine. An answer carries its command's id, and ids carry the incarnation, so an
+//! at most once, except those of one *lane* (the commits of a table; the reads of the log; the acknowledgements of the source),
+//! which run first in, first out. Nobody retries but the machine. An answer carries its command's id, and ids carry the incarnation, so an
 //! answer to somebody else is dropped. `handle_input` never panics, whatever it is given.
 //!
 //! # How a life goes
@@ -268,10 +268,7 @@ impl Coordinator {
         if !self.record.is_settled() || self.record_difference() != Difference::None {
             return;
         }
-        // A table that waits for a record which would be no other has waited long enough: its rows are read again in the next life.
-        let settled = |(name, table): (&TableName, &Table)| {
-            (table.is_settled() && !self.lacks_base(name)) || (table.flight.is_none() && self.is_crowded(name))
-        };
+        let settled = |(name, table): (&TableName, &Table)| table.is_settled() && !self.lacks_base(name);
         if !self.tables.iter().all(settled) {
             return;
         }

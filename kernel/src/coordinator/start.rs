@@ -328,16 +328,17 @@ impl Coordinator {
         let recorded = self.record.known.tables.get(name).map(|e| e.phase);
         let join = self.config.tables.get(name).map_or(Join::Beginning, |t| t.join);
         let mut cut = self.stored_stand(name);
-        let joins = stored.is_none() && phase != Phase::NeedsSnapshot && joins(join, recorded);
+        let blank = table.is_blank();
+        let joins = blank && phase != Phase::NeedsSnapshot && joins(join, recorded);
         if joins || planted!(self.config, StartOptionSurvives) {
-            self.starting.joined.insert(name.clone(), stored.is_some());
+            self.starting.joined.insert(name.clone(), !blank);
             if join == Join::Now || planted!(self.config, StartOptionSurvives) {
                 cut = Cut::at(self.log.end.clone());
             }
         }
         let floor = self.log.floor.join(&self.log.acknowledged);
         // A table that the record names and that has no state is lost, not new (rule R1), unless it began where the log does.
-        let vanished = stored.is_none() && !joins && join != Join::Beginning;
+        let vanished = blank && !joins && join != Join::Beginning;
         let needs_already = phase == Phase::NeedsSnapshot;
         let lost = !needs_already && (vanished || self.lacks(&cut, &floor) || self.is_divided_elsewhere(name));
         // A snapshot that an older life finished late, below what can be streamed, counts as not done.

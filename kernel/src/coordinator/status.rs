@@ -127,7 +127,8 @@ impl Coordinator {
             return deadlines;
         }
         let log_needed = !(self.has_begun() && self.drain.is_closing());
-        if let (None, Some(retry), true) = (self.starting.asked, self.starting.retry, log_needed) {
+        let asks = matches!(self.stage, Stage::Reading | Stage::Validating | Stage::Opening) && log_needed;
+        if let (None, Some(retry), true) = (self.starting.asked, self.starting.retry, asks) {
             at(retry.at, "start again");
         }
         for table in self.tables.values() {

@@ -1,0 +1,199 @@
+//! The log as it truly is: what every copy is judged by. It is written before a run begins and never changes; a transaction
+//! becomes visible at its time.
+
+use std::collections::BTreeMap;
+
+use kernel::id::{StreamName, TableName};
+use kernel::position::{Coordinate, Cut, Offset, Position, Transaction};
+
+/// A table of the source, by its number.
+pub type Tab = usize;
+/// A row's key.
+pub type Key = u8;
+/// A row's value. No two changes have the same.
+pub type Value = u32;
+
+/// All transactions of all streams.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Their names.
+    pub streams: Vec<StreamName>,
+    /// When each stream appears.
+    pub appears: Vec<u64>,
+    /// Every transaction, in the order of their times.
+    pub transactions: Vec<Tx>,
+    /// The transactions of each stream, in order.
+    pub of_stream: Vec<Vec<usize>>,
+    /// The tables' names.
+    pub tables: Vec<TableName>,
+    /// The changes of each table, in an order that keeps each stream's.
+    pub of_table: Vec<Vec<Place>>,
+}
+
+/// One transaction.
+#[derive(Clone, Debug)]
+pub struct Tx {
+    /// The stream that holds it.
+    pub stream: usize,
+    /// Where it begins in its stream.
+    pub at: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// When it becomes visible.
+    pub time: u64,
+    /// What it does.
+    pub changes: Vec<Change>,
+}
+
+/// One change of one table.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The table.
+    pub table: Tab,
+    /// What happens to it.
+    pub kind: Kind,
+    /// The table's schema when it happens; 0 is the first one.
+    pub schema: u32,
+}
+
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A row has this value now; without one it is gone.
+    Row(Key, Option<Value>),
+    /// A row goes from one key to another.
+    Moved(Key, Key, Value),
+    /// The table is empty now.
+    Truncated,
+    /// The table's rows have this schema from here on.
+    Schema(u32),
+    /// A row that no policy lets through.
+    Refused,
+}
+
+/// A place in the log: transaction and change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The transaction's number.
+    pub tx: usize,
+    /// The change's number in it.
+    pub change: usize,
+}
+
+/// One row as it travels: a change has one, or two if it moves a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowImage {
+    /// Where it is from.
+    pub place: Place,
+    /// Its key.
+    pub key: Key,
+    /// Its value; none for a delete.
+    pub value: Option<Value>,
+    /// The schema that it was decoded under.
+    pub schema: u32,
+}
+
+/// What a table holds: by key, and for a keyless target every row that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// The value of each key.
+    pub rows: BTreeMap<Key, Value>,
+    /// How often each row of the log is there.
+    pub kept: BTreeMap<RowImage, u32>,
+}
+
+/// How a server numbers rows. Another server groups the same rows otherwise.
+pub fn coordinate(server: u32, change: usize, row: usize) -> Coordinate {
+    let (change, row) = (change as u64, row as u32);
+    match server % 2 {
+        0 => Coordinate { major: change, minor: row },
+        _ => Coordinate { major: change / 3, minor: (change % 3) as u32 * 2 + row },
+    }
+}
+
+impl Change {
+    /// The rows that it sends.
+    pub fn rows(&self, place: Place) -> Vec<RowImage> {
+        let row = |key, value| RowImage { place, key, value, schema: self.schema };
+        match self.kind {
+            Kind::Row(key, value) => vec![row(key, value)],
+            Kind::Moved(from, to, value) => vec![row(from, None), row(to, Some(value))],
+            Kind::Truncated | Kind::Schema(_) | Kind::Refused => vec![],
+        }
+    }
+}
+
+impl History {
+    /// Adds a transaction, with its place in its stream.
+    pub fn push(&mut self, tx: Tx) {
+        let number = self.transactions.len();
+        for (change, c) in tx.changes.iter().enumerate() {
+            self.of_table[c.table].push(Place { tx: number, change });
+        }
+        self.of_stream[tx.stream].push(number);
+        self.transactions.push(tx);
+    }
+
+    /// A history without transactions.
+    pub fn empty(streams: &[&str], tables: &[&str]) -> Self {
+        Self {
+            streams: streams.iter().map(|s| StreamName::from(*s)).collect(),
+            appears: vec![0; streams.len()],
+            transactions: vec![],
+            of_stream: vec![vec![]; streams.len()],
+            tables: tables.iter().map(|t| TableName::from(*t)).collect(),
+            of_table: vec![vec![]; tables.len()],
+        }
+    }
+
+    /// The change at a place.
+    pub fn change(&self, place: Place) -> &Change {
+        &self.transactions[place.tx].changes[place.change]
+    }
+
+    /// How the machines name a transaction.
+    pub fn name(&self, tx: usize) -> Transaction {
+        let t = &self.transactions[tx];
+        Transaction { stream: self.streams[t.stream].clone(), at: Offset(t.at) }
+    }
+
+    /// The number of a table's name.
+    pub fn table(&self, name: &TableName) -> Option<Tab> {
+        self.tables.iter().position(|t| t == name)
+    }
+
+    /// Where the log ends at a time.
+    pub fn end(&self, now: u64) -> Position {
+        let of = |stream: usize| {
+            let visible = self.of_stream[stream].iter().rev().find(|tx| self.transactions[**tx].time <= now);
+            (self.streams[stream].clone(), Offset(visible.map_or(0, |tx| self.transactions[*tx].end)))
+        };
+        (0..self.streams.len()).filter(|s| self.appears[*s] <= now).map(of).collect()
+    }
+
+    /// Is this transaction, whole, in a position? Not asked of the kernel: it is what is judged.
+    pub fn holds(&self, position: &Position, tx: usize) -> bool {
+        let t = &self.transactions[tx];
+        t.at < position.offset(&self.streams[t.stream]).0
+    }
+
+    /// Is all of a change at or below a cut that was made under the numbering of `server`?
+    pub fn covers(&self, cut: &Cut, server: u32, place: Place) -> bool {
+        if self.holds(cut.upto(), place.tx) {
+            return true;
+        }
+        let rows = self.change(place).rows(place).len().max(1);
+        let within = cut.within().iter().find(|(transaction, _)| **transaction == self.name(place.tx));
+        within.is_some_and(|(_, w)| coordinate(server, place.change, rows - 1) <= w.last)
+    }
+
+    /// The last time at which something happens.
+    pub fn last_time(&self) -> u64 {
+        self.transactions.last().map_or(0, |t| t.time)
+    }
+}
+
+/// The server whose numbering a state's coordinates are of; servers are called `server0`, `server1`.
+pub fn server_of(coordinates: Option<&str>) -> u32 {
+    coordinates.and_then(|c| c.strip_prefix("server")).and_then(|n| n.parse().ok()).unwrap_or(0)
+}

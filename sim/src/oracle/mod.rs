@@ -1,0 +1,123 @@
+//! The oracle: what must never happen, judged from outside, across lives. One function a rule, named and grouped as in the
+//! design's list. Each is pure: it is given what it judges, so that a test can hand it a world that must not pass.
+//!
+//! Nothing here asks the kernel what a position or a cut covers: that is what is judged.
+
+pub mod durability;
+pub mod outcomes;
+pub mod resources;
+pub mod starting;
+
+use std::collections::BTreeSet;
+
+use kernel::config::{Join, OnTruncate};
+use kernel::position::Position;
+use kernel::state::TableState;
+
+use crate::history::{Contents, History, Key, Kind, Place, Tab, Value, server_of};
+use crate::plan::TablePlan;
+
+/// What a rule says of something: nothing, or what is wrong.
+pub type Verdict = Result<(), String>;
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's name.
+    pub rule: &'static str,
+    /// When.
+    pub at: u64,
+    /// What was seen.
+    pub dump: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}: {}", self.rule, self.at, self.dump)
+    }
+}
+
+/// A table, and all that happened to it at the source.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The log.
+    pub history: &'a History,
+    /// The table.
+    pub table: Tab,
+    /// How it is copied.
+    pub plan: &'a TablePlan,
+    /// Where the copy begins; `None` before that is known.
+    pub base: Option<&'a Position>,
+}
+
+impl View<'_> {
+    /// The changes that a complete copy has seen, in an order that keeps each key's.
+    pub fn needed(&self) -> impl Iterator<Item = Place> {
+        let changes = self.history.of_table[self.table].iter().copied();
+        changes.filter(|place| self.is_needed(*place))
+    }
+
+    fn is_needed(&self, place: Place) -> bool {
+        let before_base = match self.base {
+            Some(base) => self.history.holds(base, place.tx),
+            // A table that begins now has promised nothing before its beginning is stored.
+            None => self.plan.join == Join::Now,
+        };
+        let ignored = self.history.change(place).kind == Kind::Truncated && self.plan.on_truncate == OnTruncate::Ignore;
+        !before_base && !ignored
+    }
+
+    /// Does a copy with this state, or without any, cover a change?
+    pub fn covers(&self, state: Option<&TableState>, place: Place) -> bool {
+        state.is_some_and(|s| self.history.covers(&s.cut, server_of(s.identity.coordinates.as_ref().map(|c| c.as_str())), place))
+    }
+
+    /// The first change at or below `position` that a copy with this state lacks.
+    pub fn lacks(&self, state: Option<&TableState>, position: &Position) -> Option<Place> {
+        self.needed().find(|place| self.history.holds(position, place.tx) && !self.covers(state, *place))
+    }
+
+    /// What the table holds when exactly these changes have been applied.
+    pub fn fold(&self, applied: impl Fn(Place) -> bool) -> Contents {
+        let mut contents = Contents::default();
+        for place in self.needed().filter(|place| applied(*place)) {
+            match self.history.change(place).kind {
+                // Where it fails, a person has it passed over.
+                Kind::Truncated if self.plan.on_truncate == OnTruncate::Fail => {}
+                Kind::Truncated => contents = Contents::default(),
+                Kind::Schema(_) | Kind::Refused => {}
+                Kind::Row(..) | Kind::Moved(..) => {
+                    for row in self.history.change(place).rows(place) {
+                        if !self.plan.keyed {
+                            *contents.kept.entry(row).or_default() += 1;
+                        } else if let Some(value) = row.value {
+                            contents.rows.insert(row.key, value);
+                        } else {
+                            contents.rows.remove(&row.key);
+                        }
+                    }
+                }
+            }
+        }
+        contents
+    }
+
+    /// The values that a key takes by these changes, one after the other.
+    pub fn values_of(&self, key: Key, by: impl Fn(Place) -> bool) -> BTreeSet<Option<Value>> {
+        let mut values = BTreeSet::new();
+        for place in self.needed().filter(|place| by(*place)) {
+            let change = self.history.change(place);
+            if change.kind == Kind::Truncated && self.plan.on_truncate == OnTruncate::Propagate {
+                values.insert(None);
+            }
+            values.extend(change.rows(place).iter().filter(|row| row.key == key).map(|row| row.value));
+        }
+        values
+    }
+
+    /// For a message: which table, and what a place in the log is.
+    pub fn say(&self, place: Place) -> String {
+        let name = &self.history.tables[self.table];
+        format!("{name} change {} of {:?} ({:?})", place.change, self.history.name(place.tx), self.history.change(place).kind)
+    }
+}

@@ -1,0 +1,44 @@
+//! Commit outcomes.
+
+use kernel::coordinator::Output;
+use kernel::id::AttemptId;
+
+use super::Verdict;
+use crate::sinks::{Deleted, Landed};
+
+/// A staged artefact is visible in one commit at most.
+pub fn staged_published_at_most_once(landed: &Landed) -> Verdict {
+    match landed {
+        Landed::Twice(attempt) => Err(format!("{attempt:?} is visible already")),
+        _ => Ok(()),
+    }
+}
+
+/// Nothing that may be visible, or may become so, is dropped.
+pub fn staged_kept_while_unknown(landed: &Landed) -> Verdict {
+    match landed {
+        Landed::Gone(attempt, Deleted::Dropped) => Err(format!("{attempt:?} was dropped, and a commit shows it")),
+        _ => Ok(()),
+    }
+}
+
+/// And nothing that is or was visible is deleted.
+pub fn dropped_was_never_visible(attempt: AttemptId, was_visible: bool) -> Verdict {
+    if was_visible { Err(format!("{attempt:?} was visible, and is deleted")) } else { Ok(()) }
+}
+
+/// What a newer life still needs is not taken away as an older life's.
+pub fn discarded_was_not_needed(landed: &Landed) -> Verdict {
+    match landed {
+        Landed::Gone(attempt, Deleted::Discarded) => Err(format!("{attempt:?} was discarded as an older life's, and a commit shows it")),
+        _ => Ok(()),
+    }
+}
+
+/// A life that was told of a newer one says nothing but that it stops.
+pub fn superseded_means_stopped(said: &Output) -> Verdict {
+    match said {
+        Output::Stop { .. } => Ok(()),
+        other => Err(format!("after it was told of a newer life: {other:?}")),
+    }
+}

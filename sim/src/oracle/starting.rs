@@ -1,0 +1,136 @@
+//! Starting and positions.
+
+use std::collections::BTreeSet;
+
+use kernel::config::{Join, OnTruncate};
+use kernel::id::Incarnation;
+use kernel::position::{LogIdentity, Position};
+use kernel::state::TableState;
+
+use super::durability::Smeared;
+use super::{Verdict, View};
+use crate::history::{Contents, Kind, Place, RowImage};
+
+/// A table that is not called lost lacks nothing that can no longer be streamed.
+pub fn start_within_streamable(view: &View<'_>, state: Option<&TableState>, floor: &Position, lost: bool) -> Verdict {
+    match view.lacks(state, floor) {
+        Some(place) if !lost => Err(format!("the log begins at {floor}, stored is {:?}: {} is lost silently", state.map(|s| &s.cut), view.say(place))),
+        _ => Ok(()),
+    }
+}
+
+/// A table that is called lost lacks something. Said falsely it costs a snapshot; only a purge and a foreign hand excuse it.
+pub fn lost_is_true(view: &View<'_>, state: Option<&TableState>, floor: &Position, excused: bool) -> Verdict {
+    if excused || view.lacks(state, floor).is_some() {
+        return Ok(());
+    }
+    Err(format!("{} is called lost at {:?}, the log begins at {floor}: it lacks nothing", view.history.tables[view.table], state.map(|s| &s.cut)))
+}
+
+/// A position of another history is refused.
+pub fn same_log_identity(state: &LogIdentity, log: &LogIdentity) -> Verdict {
+    match state.differs_from(log) {
+        Some((stream, was, is)) => Err(format!("stream '{stream}' is {is}, the state says {was}")),
+        None => Ok(()),
+    }
+}
+
+/// No stored position is beyond the end of the log.
+pub fn never_ahead_of_source(position: &Position, end: &Position) -> Verdict {
+    match position.streams().find(|(stream, offset)| *offset > end.offset(stream)) {
+        Some((stream, offset)) => Err(format!("{} of '{stream}' is stored, the log ends at {end}", offset.0)),
+        None => Ok(()),
+    }
+}
+
+/// A row at or below a table's cut changes nothing; of a commit each row lies above the cut that it follows.
+pub fn covered_row_has_no_effect(view: &View<'_>, before: Option<&TableState>, rows: &[RowImage], smeared: &Smeared) -> Verdict {
+    let again = |row: &&RowImage| view.covers(before, row.place) && !smeared.contains_key(&row.place.tx);
+    if let Some(row) = rows.iter().find(again) {
+        return Err(format!("{} is written again; covered was {:?}", view.say(row.place), before.map(|s| &s.cut)));
+    }
+    let mut seen = BTreeSet::new();
+    match rows.iter().find(|row| !smeared.contains_key(&row.place.tx) && !seen.insert(**row)) {
+        Some(row) => Err(format!("{} is in one commit twice", view.say(row.place))),
+        None => Ok(()),
+    }
+}
+
+/// And none above it is skipped: a commit brings every row between the cut that it follows and its own. This is
+/// *position-covers-only-durable*, found before a reader could see it.
+pub fn no_row_is_skipped(view: &View<'_>, before: Option<&TableState>, after: &TableState, rows: &[RowImage]) -> Verdict {
+    let brought: BTreeSet<Place> = rows.iter().map(|row| row.place).collect();
+    let owed: Vec<Place> = view.needed().filter(|p| view.covers(Some(after), *p) && !view.covers(before, *p)).collect();
+    // What a TRUNCATE empties need not come.
+    let empties = view.plan.on_truncate == OnTruncate::Propagate;
+    let emptied = owed.iter().rposition(|p| empties && view.history.change(*p).kind == Kind::Truncated);
+    let from = emptied.map_or(0, |at| at + 1);
+    let is_row = |place: &&Place| !view.history.change(**place).rows(**place).is_empty();
+    match owed[from..].iter().filter(is_row).find(|place| !brought.contains(place)) {
+        Some(place) => Err(format!("{:?} at {:?} covers {}, which no commit brought", after.commit, after.cut, view.say(*place))),
+        None => Ok(()),
+    }
+}
+
+/// An older life's commit does not come upon a newer one's.
+pub fn stale_incarnation_has_no_effect(found: Incarnation, wrote: Incarnation) -> Verdict {
+    if wrote >= found { Ok(()) } else { Err(format!("life {wrote} writes over life {found}")) }
+}
+
+/// No two processes live the same life.
+pub fn one_process_per_incarnation(incarnation: Incarnation, process: usize, first: usize) -> Verdict {
+    if process == first { Ok(()) } else { Err(format!("processes {first} and {process} both live life {incarnation}")) }
+}
+
+/// Older lives' files go only after a commit of the life that deletes them.
+pub fn only_current_incarnation_deletes(life: Incarnation, committed: &BTreeSet<Incarnation>) -> Verdict {
+    if committed.contains(&life) { Ok(()) } else { Err(format!("life {life} deletes, and has committed nothing here")) }
+}
+
+/// A table's first state begins where its configuration says: at the beginning, with nothing passed over, or where the log
+/// ended when a life opened it.
+pub fn join_has_a_base(view: &View<'_>, state: &TableState, ends_told: &[Position]) -> Verdict {
+    let name = &view.history.tables[view.table];
+    match view.plan.join {
+        Join::Now if ends_told.contains(&state.base) || state.cut == Default::default() => Ok(()),
+        Join::Now => Err(format!("{name} begins at {}, where no log ended", state.base)),
+        Join::Snapshot if state.cut != Default::default() => Err(format!("{name} begins at {:?} without a snapshot", state.cut)),
+        Join::Snapshot => Ok(()),
+        Join::Beginning => {
+            let from_start = View { base: Some(&Position::START), ..*view };
+            match from_start.lacks(None, &state.base) {
+                Some(place) => Err(format!("{name} begins at {}, above {}", state.base, view.say(place))),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// A table goes on only from a state that belongs to it: one that the record calls in need of a snapshot does not.
+pub fn goes_on_from_its_own_state(released: bool, before: Option<&TableState>, after: &TableState) -> Verdict {
+    let data = after.commit.number > 0 && before.is_none_or(|b| b.commit != after.commit);
+    if released && data { Err(format!("{:?} is committed though the record says that a snapshot is needed", after.commit)) } else { Ok(()) }
+}
+
+/// A life that begins when everything is at rest changes nothing.
+pub fn recovery_is_a_projection(table: &str, before: (&Option<TableState>, &Contents), after: (&Option<TableState>, &Contents)) -> Verdict {
+    let data = |s: &Option<TableState>| s.as_ref().map(|s| (s.cut.clone(), s.commit));
+    if data(before.0) == data(after.0) && before.1 == after.1 {
+        return Ok(());
+    }
+    Err(format!("{table} was at {:?}, a new life made it {:?}", data(before.0), data(after.0)))
+}
+
+/// The rows of a commit have one schema, the one that its state names; before the first change the one at the table's base.
+/// Not judged of a transaction that is read again from its beginning, since another server numbers its rows otherwise: its older
+/// rows come behind its change of schema then.
+pub fn schema_before_its_rows(view: &View<'_>, state: &TableState, rows: &[RowImage], smeared: &Smeared) -> Verdict {
+    let before_base = |place: &&Place| view.base.is_some_and(|base| view.history.holds(base, place.tx));
+    let at_base = view.history.of_table[view.table].iter().filter(before_base).map(|p| view.history.change(*p).schema).next_back();
+    let of = |name: &str| name.strip_prefix('s').and_then(|s| s.parse().ok());
+    let named = state.schema.as_deref().and_then(of).or(at_base).unwrap_or(0);
+    match rows.iter().find(|row| row.schema != named && !smeared.contains_key(&row.place.tx)) {
+        Some(row) => Err(format!("{:?} has schema {named}, a row of it {}", state.commit, row.schema)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,247 @@
+//! A process: a coordinator and a worker over a link in memory, the row store that stands in for the real one, and what the
+//! oracle remembers of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::coordinator::{Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker};
+use kernel::id::{AttemptId, BatchId, CommandId, Session, Version};
+use kernel::position::Position;
+use kernel::state::TableState;
+use kernel::time::Time;
+use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
+
+use crate::history::{History, Kind, RowImage, Tab};
+use crate::random::Random;
+use crate::sinks::Netted;
+use crate::source::Said;
+
+/// What reaches a process.
+#[derive(Clone, Debug)]
+pub enum Mail {
+    /// A fact for the coordinator.
+    Fact(Input),
+    /// What a read brought: its rows go to the row store when it arrives.
+    Read {
+        /// Of the command.
+        id: CommandId,
+        /// What the log said.
+        said: Vec<Said>,
+        /// Is it the log's end?
+        finished: bool,
+    },
+    /// Something for the worker.
+    Worker(WorkerInput),
+}
+
+/// What a process has the world do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// The coordinator's.
+    Coordinator(Output),
+    /// The worker's: write what was netted.
+    Write {
+        /// Of the part.
+        attempt: AttemptId,
+        /// The table.
+        table: Tab,
+        /// What is written.
+        netted: Netted,
+    },
+}
+
+/// Commands of one lane run one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Of a table's committer.
+    Commits(Tab),
+    /// Of a table's writer.
+    Writes(Tab),
+    /// The acknowledgements of the source.
+    Acknowledgements,
+    /// The reads of the log: there is one reader.
+    Reads,
+}
+
+/// One process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its coordinator.
+    pub coordinator: Coordinator,
+    /// Its worker.
+    pub worker: Worker,
+    /// Its member tables.
+    pub tables: BTreeSet<Tab>,
+    /// Does it end once it is current?
+    pub until_current: bool,
+    /// Is it neither killed nor stopped?
+    pub alive: bool,
+    /// Does it stand still?
+    pub paused: bool,
+    /// What it asked for before it died never lands.
+    pub lose_mail: bool,
+    /// What came while it stood still.
+    pub queue: Vec<Mail>,
+    /// When the last command of a lane lands.
+    pub lanes: BTreeMap<Lane, u64>,
+    /// When the last message of the link arrives, to the worker and from it.
+    pub link: [u64; 2],
+    /// When it is called next.
+    pub timer: u64,
+    /// An answer told it of a newer life.
+    pub told_of_newer: bool,
+    /// A person asked it to end.
+    pub asked_to_drain: bool,
+    /// Tables that a person resumed.
+    pub resumed: BTreeSet<Tab>,
+    /// Commits that were asked for and not answered.
+    pub commits_running: BTreeMap<Tab, usize>,
+    /// What was acknowledged in each session.
+    pub said: BTreeMap<Session, Position>,
+    /// Where the log ended when it was first opened.
+    pub first_end: Option<Position>,
+    /// The states that it may name, the oldest first.
+    pub remembered: BTreeMap<Tab, Vec<TableState>>,
+    /// Tables that the record called in need of a snapshot when it took its life.
+    pub released_at_start: BTreeSet<Tab>,
+    /// Bytes of the largest read so far.
+    pub largest_read: u64,
+    store: BTreeMap<BatchId, (u64, Vec<RowImage>)>,
+    batches: u64,
+    pinned: BTreeMap<AttemptId, Vec<RowImage>>,
+    netted: BTreeMap<AttemptId, (Tab, Netted)>,
+}
+
+impl Process {
+    /// A process that begins.
+    pub fn new(coordinator: Coordinator, tables: BTreeSet<Tab>, until_current: bool) -> Self {
+        Self {
+            coordinator,
+            worker: Worker::new(),
+            tables,
+            until_current,
+            alive: true,
+            paused: false,
+            lose_mail: false,
+            queue: vec![],
+            lanes: BTreeMap::new(),
+            link: [0; 2],
+            timer: 0,
+            told_of_newer: false,
+            asked_to_drain: false,
+            resumed: BTreeSet::new(),
+            commits_running: BTreeMap::new(),
+            said: BTreeMap::new(),
+            first_end: None,
+            remembered: BTreeMap::new(),
+            released_at_start: BTreeSet::new(),
+            largest_read: 0,
+            store: BTreeMap::new(),
+            batches: 0,
+            pinned: BTreeMap::new(),
+            netted: BTreeMap::new(),
+        }
+    }
+
+    /// Puts what a read brought into the row store, and says it as the pump would.
+    pub fn take_in(&mut self, history: &History, random: &mut Random, id: CommandId, said: Vec<Said>, finished: bool) -> Input {
+        let one_batch_a_table = random.chance(500);
+        let mut batch_of: BTreeMap<Tab, BatchId> = BTreeMap::new();
+        let mut fresh = vec![];
+        let mut events = vec![];
+        for said in said {
+            events.push(match said {
+                Said::Rows { table, transaction, rows, first, last, digest } => {
+                    let held = batch_of.get(&table).copied().filter(|_| one_batch_a_table);
+                    let batch = held.unwrap_or_else(|| {
+                        self.batches += 1;
+                        fresh.push(BatchId(self.batches));
+                        BatchId(self.batches)
+                    });
+                    batch_of.insert(table, batch);
+                    let held = self.store.entry(batch).or_default();
+                    let from = held.1.len() as u32;
+                    let bytes = rows.len() as u64 * 10;
+                    held.0 += bytes;
+                    held.1.extend(rows);
+                    let rows = RowRange { batch, rows: from..held.1.len() as u32 };
+                    LogEvent::Rows { table: history.tables[table].clone(), transaction, rows, bytes, first, last, digest }
+                }
+                Said::Event { table, transaction, coordinate, kind } => {
+                    let table = history.tables[table].clone();
+                    match kind {
+                        Kind::Truncated => LogEvent::Truncated { table, transaction, coordinate },
+                        Kind::Schema(schema) => LogEvent::Schema { table, transaction, coordinate, schema: format!("s{schema}") },
+                        _ => LogEvent::Refused { table, transaction, coordinate, why: "a value that does not fit".into() },
+                    }
+                }
+                Said::Ended(transaction, upto) => LogEvent::Ended { transaction, upto },
+                Said::Keepalive(upto) => LogEvent::Keepalive { upto },
+            });
+        }
+        let held = |batch: &BatchId| {
+            let (bytes, rows) = &self.store[batch];
+            HeldBatch { batch: *batch, rows: rows.len() as u32, bytes: *bytes }
+        };
+        let batches: Vec<HeldBatch> = fresh.iter().map(held).collect();
+        self.largest_read = self.largest_read.max(batches.iter().map(|b| b.bytes).sum());
+        Input::LogRead { id, batches, events, finished }
+    }
+
+    /// Gives the coordinator a fact.
+    pub fn tell(&mut self, now: u64, fact: Input) {
+        self.coordinator.handle_input(Time(now), fact);
+    }
+
+    /// The row store forgets a batch.
+    pub fn release(&mut self, batch: BatchId) -> Result<(), String> {
+        self.store.remove(&batch).map(|_| ()).ok_or_else(|| format!("{batch:?} is released and not held"))
+    }
+
+    /// Bytes in the row store, and its ids.
+    pub fn held(&self) -> (u64, BTreeSet<BatchId>) {
+        (self.store.values().map(|(bytes, _)| *bytes).sum(), self.store.keys().copied().collect())
+    }
+
+    /// A message for the worker takes its rows along: from here on the store may forget them.
+    pub fn pin(&mut self, message: &ToWorker) -> Result<(), String> {
+        let ToWorker::Write { attempt, rows, .. } = message else { return Ok(()) };
+        let mut pinned = vec![];
+        for range in rows {
+            let held = self.store.get(&range.batch).and_then(|(_, r)| r.get(range.rows.start as usize..range.rows.end as usize));
+            pinned.extend(held.ok_or_else(|| format!("{range:?} of {attempt:?} is not held"))?);
+        }
+        self.pinned.insert(*attempt, pinned);
+        Ok(())
+    }
+
+    /// Nets the rows of a part.
+    pub fn net(&mut self, attempt: AttemptId, table: Tab, first_version: Version, keyed: bool) -> WorkerInput {
+        let rows = self.pinned.remove(&attempt).unwrap_or_default();
+        let netted = Netted::of(&rows, first_version, keyed);
+        let (images, keys) = if keyed {
+            let keys: BTreeSet<u8> = rows.iter().map(|r| r.key).collect();
+            (netted.images.len() as u64, Some(keys.len() as u64))
+        } else {
+            (netted.kept.len() as u64, None)
+        };
+        self.netted.insert(attempt, (table, netted));
+        WorkerInput::Netted { attempt, outcome: NetOutcome::Netted { rows: rows.len() as u64, images, keys } }
+    }
+
+    /// What was netted under an attempt.
+    pub fn netted(&self, attempt: AttemptId) -> Option<(Tab, Netted)> {
+        self.netted.get(&attempt).cloned()
+    }
+
+    /// What was netted is needed no more.
+    pub fn forget(&mut self, attempt: AttemptId) {
+        self.netted.remove(&attempt);
+        self.pinned.remove(&attempt);
+    }
+
+    /// Is something at the worker's door?
+    pub fn tell_worker(&mut self, input: WorkerInput) -> Vec<WorkerOutput> {
+        self.worker.handle_input(input);
+        std::iter::from_fn(|| self.worker.poll_output()).collect()
+    }
+}

@@ -1,0 +1,388 @@
+//! A source of changes with the real thing's ugliness: streams that interleave anew at every reading, transactions larger than
+//! any limit, keepalives that name what was not delivered, logs that vanish, shrink, or come from another server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use kernel::id::{Identity, Session, StreamName, TableName};
+use kernel::outcome::LogFailure;
+use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transaction};
+
+use crate::history::{History, Kind, Place, RowImage, Tab, coordinate};
+use crate::plan::SourcePlan;
+use crate::random::{Random, mix};
+
+/// The source, and what it has been made to forget.
+#[derive(Clone, Debug)]
+pub struct Source {
+    history: Rc<History>,
+    plan: SourcePlan,
+    random: Random,
+    /// All that can no longer be streamed.
+    pub floor: Position,
+    /// All that was acknowledged.
+    pub acknowledged: Position,
+    /// What was forgotten beyond what was acknowledged.
+    pub purged: bool,
+    /// Another log stands here.
+    pub replaced: bool,
+    /// The log ends here, for now.
+    pub cut_short: Option<Position>,
+    /// Whose numbering coordinates have.
+    pub server: u32,
+    /// It can't be reached.
+    pub away: bool,
+    /// The log holds something unreadable behind the present end.
+    pub poison: bool,
+    /// What was told of each session, per stream: ends of transactions, and keepalives outside of them.
+    pub told: Position,
+    /// Keepalives sent inside a transaction: each names more than was delivered.
+    pub told_inside: Vec<Position>,
+    /// Sessions that read a divided transaction otherwise than it was.
+    pub lies: BTreeSet<Session>,
+    /// How many lies were told.
+    pub lies_told: u64,
+    readers: BTreeMap<Session, Reader>,
+    last_session: u64,
+}
+
+/// One session's place in the log.
+#[derive(Clone, Debug)]
+struct Reader {
+    tables: BTreeSet<Tab>,
+    /// Per stream: the next transaction and the next change in it.
+    next: Vec<(usize, usize)>,
+    /// Streams whose present transaction has sent something.
+    begun: BTreeSet<usize>,
+    divided: Vec<(TableName, Transaction, Coordinate)>,
+    server: u32,
+    lies: bool,
+}
+
+/// What opening the log says.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The new session.
+    pub session: Session,
+    /// Which log it is.
+    pub identity: LogIdentity,
+    /// What can't be streamed.
+    pub floor: Position,
+    /// Where the log ends.
+    pub end: Position,
+}
+
+/// Something that the log says, before it is put into batches.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// Neighbouring rows of one table in one transaction.
+    Rows {
+        /// The table.
+        table: Tab,
+        /// The transaction.
+        transaction: Transaction,
+        /// The rows.
+        rows: Vec<RowImage>,
+        /// Of the first.
+        first: Coordinate,
+        /// Of the last.
+        last: Coordinate,
+        /// Of all.
+        digest: Digest,
+    },
+    /// Another change.
+    Event {
+        /// The table.
+        table: Tab,
+        /// The transaction.
+        transaction: Transaction,
+        /// Where in it.
+        coordinate: Coordinate,
+        /// What it is.
+        kind: Kind,
+    },
+    /// A transaction ended.
+    Ended(Transaction, Position),
+    /// Nothing up to here.
+    Keepalive(Position),
+}
+
+impl Source {
+    /// A source of this log.
+    pub fn new(history: Rc<History>, plan: SourcePlan, random: Random) -> Self {
+        Self {
+            history,
+            plan,
+            random,
+            floor: Position::START,
+            acknowledged: Position::START,
+            purged: false,
+            replaced: false,
+            cut_short: None,
+            server: 0,
+            away: false,
+            poison: false,
+            told: Position::START,
+            told_inside: vec![],
+            lies: BTreeSet::new(),
+            lies_told: 0,
+            readers: BTreeMap::new(),
+            last_session: 0,
+        }
+    }
+
+    /// Where the log ends now: never before what was told.
+    pub fn end(&self, now: u64) -> Position {
+        match &self.cut_short {
+            Some(short) => short.clone(),
+            None => self.history.end(now).join(&self.told),
+        }
+    }
+
+    /// Which log a reader meets.
+    pub fn identity(&self, now: u64) -> LogIdentity {
+        let name = if self.replaced { "another" } else { "this" };
+        let streams = self.history.streams.iter().zip(&self.history.appears).filter(|(_, at)| **at <= now);
+        LogIdentity {
+            streams: streams.map(|(s, _)| (s.clone(), Identity::from(name))).collect(),
+            coordinates: Some(Identity::from(format!("server{}", self.server).as_str())),
+        }
+    }
+
+    /// Opens the log for `tables`.
+    pub fn open(&mut self, now: u64, tables: BTreeSet<Tab>, lies: bool) -> Result<Opened, LogFailure> {
+        if self.away {
+            return Err(LogFailure::SessionLost { why: "the source is away".into() });
+        }
+        self.last_session += 1;
+        let session = Session(self.last_session);
+        if self.plan.exclusive {
+            self.readers.clear();
+        }
+        if lies {
+            self.lies.insert(session);
+        }
+        let next = vec![(0, 0); self.history.streams.len()];
+        let reader = Reader { tables, next, begun: BTreeSet::new(), divided: vec![], server: self.server, lies };
+        self.readers.insert(session, reader);
+        Ok(Opened { session, identity: self.identity(now), floor: self.floor.clone(), end: self.end(now) })
+    }
+
+    /// Ends every session: what was opened before the log changed is over.
+    pub fn end_sessions(&mut self) {
+        self.readers.clear();
+    }
+
+    /// Can this session still speak?
+    pub fn is_open(&self, session: Session) -> bool {
+        self.readers.contains_key(&session)
+    }
+
+    /// Nothing goes wrong any more, and the log is one that is followed.
+    pub fn heal(&mut self) {
+        if self.replaced || self.cut_short.is_some() {
+            self.end_sessions();
+        }
+        (self.away, self.poison, self.replaced, self.cut_short) = (false, false, false, None);
+        self.plan.finishes = false;
+        for reader in self.readers.values_mut() {
+            reader.lies = false;
+        }
+    }
+
+    /// The source may forget this.
+    pub fn acknowledge(&mut self, upto: &Position) {
+        self.acknowledged.join_with(upto);
+        if self.plan.discards {
+            self.floor.join_with(upto);
+        }
+    }
+
+    /// The source forgets some transactions more, whatever was acknowledged.
+    pub fn purge(&mut self, now: u64) {
+        let end = self.history.end(now);
+        for stream in 0..self.history.streams.len() {
+            let name = self.history.streams[stream].clone();
+            let gone = |tx: &&usize| self.history.holds(&self.floor, **tx);
+            let skip = self.history.of_stream[stream].iter().filter(gone).count();
+            let more = self.random.below(8) as usize;
+            let last = self.history.of_stream[stream].iter().skip(skip).take(more).filter(|tx| self.history.holds(&end, **tx)).last();
+            if let Some(tx) = last {
+                self.floor.join_with(&Position::of(name, Offset(self.history.transactions[*tx].end)));
+                self.purged = true;
+            }
+        }
+    }
+
+    /// Reads on in a session, or from a new beginning.
+    #[expect(clippy::type_complexity, reason = "a place in the log and where rows are divided: what the kernel says")]
+    pub fn read(
+        &mut self,
+        now: u64,
+        session: Session,
+        restart: Option<(Position, Vec<(TableName, Transaction, Coordinate)>)>,
+        rows_max: usize,
+    ) -> Result<(Vec<Said>, bool), LogFailure> {
+        let lost = |why: &str| LogFailure::SessionLost { why: why.into() };
+        if self.away {
+            return Err(lost("the source is away"));
+        }
+        let Some(mut reader) = self.readers.remove(&session) else { return Err(lost("the session is over")) };
+        if let Some((from, divided)) = restart {
+            let next = |stream: &Vec<usize>| (stream.iter().filter(|tx| self.history.holds(&from, **tx)).count(), 0);
+            reader.next = self.history.of_stream.iter().map(next).collect();
+            reader.begun.clear();
+            reader.divided = divided;
+        }
+        if (0..reader.next.len()).any(|stream| self.is_below_floor(stream, reader.next[stream].0)) {
+            return Err(LogFailure::PositionLost { why: "the log does not reach back so far any more".into() });
+        }
+        let mut said = vec![];
+        let mut rows = 0;
+        while rows < rows_max && said.len() < 40 {
+            let ready: Vec<usize> = (0..reader.next.len()).filter(|s| self.is_ready(now, *s, reader.next[*s])).collect();
+            if ready.is_empty() {
+                break;
+            }
+            let inside: Vec<usize> = ready.iter().copied().filter(|s| reader.next[*s].1 > 0).collect();
+            let stays = !inside.is_empty() && (!self.plan.interleaves_inside || self.random.chance(600));
+            let stream = *if stays { self.random.pick(&inside) } else { self.random.pick(&ready) };
+            for _ in 0..self.random.range(1, 12) {
+                let before = reader.next[stream].0;
+                rows += self.step(&mut reader, stream, &mut said);
+                if self.random.chance(self.plan.keepalives) {
+                    self.keepalive(&reader, stream, &mut said);
+                }
+                if reader.next[stream].0 != before || rows >= rows_max {
+                    break;
+                }
+            }
+        }
+        let at_end = (0..reader.next.len()).all(|s| !self.is_ready(now, s, reader.next[s]));
+        if at_end && said.is_empty() && self.poison {
+            self.readers.insert(session, reader);
+            return Err(LogFailure::Poison { why: "there is something that can't be read".into() });
+        }
+        let done = self.history.of_stream.iter().zip(&reader.next).all(|(stream, next)| next.0 == stream.len());
+        let finished = self.plan.finishes && done && at_end && self.cut_short.is_none();
+        let speaks = self.plan.keepalives > 0 || self.plan.empty_transactions > 0;
+        if speaks && at_end && (said.is_empty() || finished) {
+            let appeared: Vec<usize> = (0..reader.next.len()).filter(|s| self.history.appears[*s] <= now).collect();
+            for stream in appeared {
+                self.keepalive(&reader, stream, &mut said);
+            }
+        }
+        self.readers.insert(session, reader);
+        Ok((said, finished))
+    }
+
+    fn is_below_floor(&self, stream: usize, next: usize) -> bool {
+        self.history.of_stream[stream].get(next).is_some_and(|tx| self.history.holds(&self.floor, *tx))
+    }
+
+    fn is_ready(&self, now: u64, stream: usize, next: (usize, usize)) -> bool {
+        let Some(tx) = self.history.of_stream[stream].get(next.0) else { return false };
+        let visible = self.history.transactions[*tx].time <= now && self.history.appears[stream] <= now;
+        visible && !self.replaced && self.cut_short.as_ref().is_none_or(|short| self.history.holds(short, *tx))
+    }
+
+    /// Says one more thing of a stream; how many rows it was.
+    fn step(&mut self, reader: &mut Reader, stream: usize, said: &mut Vec<Said>) -> usize {
+        let (number, change) = reader.next[stream];
+        let tx = self.history.of_stream[stream][number];
+        let t = &self.history.transactions[tx];
+        let transaction = self.history.name(tx);
+        let Some(c) = t.changes.get(change) else {
+            let silent = !t.changes.iter().any(|c| reader.tables.contains(&c.table));
+            let upto = Position::of(self.history.streams[stream].clone(), Offset(t.end));
+            reader.next[stream] = (number + 1, 0);
+            reader.begun.remove(&stream);
+            match (silent, self.plan.empty_transactions) {
+                (true, 1) if reader.begun.is_empty() => said.push(Said::Keepalive(upto.clone())),
+                (true, 1 | 2) => return 0,
+                _ => said.push(Said::Ended(transaction, upto.clone())),
+            }
+            self.told.join_with(&upto);
+            return 0;
+        };
+        reader.next[stream] = (number, change + 1);
+        if !reader.tables.contains(&c.table) {
+            return 0;
+        }
+        reader.begun.insert(stream);
+        let place = Place { tx, change };
+        let at = coordinate(reader.server, change, 0);
+        let rows = c.rows(place);
+        if rows.is_empty() {
+            said.push(Said::Event { table: c.table, transaction, coordinate: at, kind: c.kind });
+            return 0;
+        }
+        let last = coordinate(reader.server, change, rows.len() - 1);
+        let mut digest = rows.iter().enumerate().fold(Digest::default(), |sum, (n, row)| {
+            sum.plus(Digest { count: 1, hash: row_hash(coordinate(reader.server, change, n), row) })
+        });
+        // A lie is told of what was told before only: of the first change of a transaction that the table has in part.
+        let told_before = |d: &(TableName, Transaction, Coordinate)| d.0 == self.history.tables[c.table] && d.1 == transaction;
+        let first_of_table = t.changes.iter().position(|x| x.table == c.table) == Some(change);
+        if reader.lies && first_of_table && reader.divided.iter().any(told_before) {
+            digest.hash = digest.hash.wrapping_add(1);
+            self.lies_told += 1;
+        }
+        let count = rows.len();
+        let divided_here = |before: &Coordinate| {
+            let name = &self.history.tables[c.table];
+            reader.divided.iter().any(|(t, x, at_row)| t == name && *x == transaction && *before <= *at_row && *at_row < at)
+        };
+        let joins = self.random.chance(700);
+        match said.last_mut() {
+            Some(Said::Rows { table, transaction: x, rows: r, last: l, digest: d, .. })
+                if joins && *table == c.table && *x == transaction && !divided_here(l) && r[0].schema == c.schema =>
+            {
+                r.extend(rows);
+                *l = last;
+                *d = d.plus(digest);
+            }
+            _ => said.push(Said::Rows { table: c.table, transaction, rows, first: at, last, digest }),
+        }
+        count
+    }
+
+    /// Outside a transaction a keepalive says what is true; inside one it may name what was not delivered.
+    fn keepalive(&mut self, reader: &Reader, stream: usize, said: &mut Vec<Said>) {
+        if self.cut_short.is_some() || self.replaced {
+            return;
+        }
+        let (number, change) = reader.next[stream];
+        let name = &self.history.streams[stream];
+        let transactions = &self.history.of_stream[stream];
+        if change > 0 {
+            if !reader.begun.contains(&stream) {
+                return;
+            }
+            let end = self.history.transactions[transactions[number]].end;
+            let upto = Position::of(name.clone(), Offset(end));
+            self.told_inside.push(upto.clone());
+            said.push(Said::Keepalive(upto));
+            return;
+        }
+        // Up to where the next transaction begins: nothing undelivered is in it.
+        let next = transactions.get(number).map(|tx| self.history.transactions[*tx].at);
+        let before = number.checked_sub(1).map_or(0, |n| self.history.transactions[transactions[n]].end);
+        let upto = Position::of(name.clone(), Offset(next.unwrap_or(before).max(before)));
+        // Inside another stream's transaction it is not believed, so it is not told either.
+        if reader.begun.is_empty() && upto != Position::START {
+            self.told.join_with(&upto);
+        }
+        said.push(Said::Keepalive(upto));
+    }
+}
+
+fn row_hash(at: Coordinate, row: &RowImage) -> u64 {
+    let operation = if row.value.is_some() { 1 } else { 2 };
+    mix(mix(at.major ^ (u64::from(at.minor) << 40)) ^ (u64::from(row.key) << 8 | operation))
+}
+
+/// A name for a stream, for tests.
+pub fn stream(name: &str) -> StreamName {
+    StreamName::from(name)
+}
