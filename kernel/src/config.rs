@@ -18,7 +18,7 @@ pub struct Config {
     pub poll_interval: Duration,
     /// Bytes of rows kept for parts that are not written (rule O9).
     pub budget_bytes_max: u64,
-    /// Bytes that one read of the log may bring.
+    /// Bytes that one read of the log may bring; not more than a quarter of the budget are asked for.
     pub read_bytes_max: u64,
     /// Retries of what failed transiently.
     pub retry: Retry,

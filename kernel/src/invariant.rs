@@ -193,7 +193,8 @@ impl Coordinator {
                 .streams()
                 .any(|(stream, offset)| self.log.identity.streams.contains_key(stream) && offset > known.offset(stream))
         };
-        if table.phase != Phase::NeedsSnapshot && table.stored.as_ref().is_some_and(|s| beyond(s.cut.upto())) {
+        // A log that has become shorter ends this life; until then what was taken is committed.
+        if !self.drain.is_closing() && table.is_member() && table.stored.as_ref().is_some_and(|s| beyond(s.cut.upto())) {
             return broken(
                 "never-ahead-of-source",
                 format!("{name}: {:?}, the log ends at {known}", table.stored.as_ref().map(|s| &s.cut)),

@@ -10,15 +10,16 @@ use kernel::coordinator::{Coordinator, Input, Operator, Output, StopReason};
 use kernel::id::Incarnation;
 use kernel::outcome::{CommitOutcome, StoreOutcome, WriteOutcome};
 use kernel::planted::PlantedBug;
-use kernel::state::Phase;
+use kernel::state::{Phase, TableState};
 use kernel::time::Time;
 use kernel::worker::{WorkerInput, WorkerOutput};
 
-use crate::history::Tab;
+use crate::history::{Contents, Tab};
 use crate::oracle::{Violation, outcomes, resources, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Lane, Mail, Process};
 use crate::random::{Random, mix};
+use crate::sinks::Target;
 use crate::world::World;
 
 /// What a run found.
@@ -110,7 +111,7 @@ struct Engine {
     stage: Stage,
     booting: bool,
     members: BTreeSet<Tab>,
-    at_rest: Vec<(Option<kernel::state::TableState>, crate::history::Contents)>,
+    at_rest: Vec<(Option<TableState>, Contents)>,
     inputs: u64,
     hash: TraceHash,
     marks: BTreeMap<&'static str, u64>,
@@ -171,7 +172,7 @@ impl Engine {
         for (what, times) in &self.world.memory.counts {
             *self.marks.entry(what).or_default() += times;
         }
-        let need = self.world.need_snapshots(&self.members);
+        let need = self.members.iter().filter(|t| self.world.needs_snapshot(**t)).count();
         Report {
             violation: self.world.memory.violation,
             inputs: self.inputs,
@@ -468,7 +469,8 @@ impl Engine {
             Output::Started { table, state, floor, lost } => {
                 let Some(tab) = self.world.history.table(&table) else { return };
                 self.processes[process].remembered.insert(tab, state.iter().map(|s| (**s).clone()).collect());
-                self.world.judge_start(tab, state.as_deref(), &floor, lost);
+                let known = self.processes[process].known_at_start.contains(&tab);
+                self.world.judge_start(tab, state.as_deref(), &floor, lost, known);
             }
             Output::HaltTable { .. } | Output::Skipped { .. } => {}
             output => {
@@ -728,7 +730,9 @@ impl Engine {
         if toggle(&mut self.random, self.world.source.poison, faults.poison) && faults.poison > 0 {
             self.world.source.poison = !self.world.source.poison;
         }
-        if toggle(&mut self.random, self.world.source.replaced, faults.replaced) && faults.replaced > 0 {
+        // Nobody can know that the first log that is ever read is the wrong one.
+        let known = self.world.record.as_ref().is_some_and(|r| !r.identity.streams.is_empty());
+        if toggle(&mut self.random, self.world.source.replaced, faults.replaced) && faults.replaced > 0 && known {
             self.world.source.replaced = !self.world.source.replaced;
             self.world.source.end_sessions();
             self.tell(|| "the log is another one, or itself again".into());
@@ -821,14 +825,23 @@ impl Engine {
         }
     }
 
-    fn rest_states(&self) -> Vec<(Option<kernel::state::TableState>, crate::history::Contents)> {
-        self.world.targets.iter().map(|t| (t.state().cloned(), t.contents())).collect()
+    fn rest_states(&self) -> Vec<(Option<TableState>, Contents)> {
+        let contents = |t: &Target| match t {
+            Target::Staging(_) => t.contents(),
+            // A row of a keyless target may come twice where nothing compares, also late.
+            Target::Versioned(_) => Contents { kept: BTreeMap::new(), ..t.contents() },
+        };
+        self.world.targets.iter().map(|t| (t.state().cloned(), contents(t))).collect()
     }
 
     fn judge_rest(&mut self) {
         let after = self.rest_states();
         let before = std::mem::take(&mut self.at_rest);
-        for (tab, ((s0, c0), (s1, c1))) in before.iter().zip(&after).enumerate() {
+        // What a table shows that nobody copies is nobody's promise: a late write of an older life may still reach it.
+        let copied = |tab: &usize| self.members.contains(tab) && !self.world.needs_snapshot(*tab);
+        let copied: Vec<usize> = (0..before.len()).filter(copied).collect();
+        for tab in copied {
+            let ((s0, c0), (s1, c1)) = (&before[tab], &after[tab]);
             let verdict = starting::recovery_is_a_projection(&format!("t{tab}"), (s0, c0), (s1, c1));
             self.world.judge("recovery-is-a-projection", verdict);
         }

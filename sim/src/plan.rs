@@ -132,6 +132,10 @@ impl Plan {
             config.hold = None;
             config.retry.give_up_after = None;
             config.rewind_interval = Duration(20);
+            // The others are fast enough by themselves.
+            config.checkpoint.rows = 50;
+            config.read_bytes_max = 1_000;
+            config.checkpoint.bytes = 10_000;
         }
         Self { history, tables, config, source, faults }
     }

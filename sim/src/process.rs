@@ -103,6 +103,8 @@ pub struct Process {
     pub remembered: BTreeMap<Tab, Vec<TableState>>,
     /// Tables that the record called in need of a snapshot when it took its life.
     pub released_at_start: BTreeSet<Tab>,
+    /// Tables that the record knew then.
+    pub known_at_start: BTreeSet<Tab>,
     /// Bytes of the largest read so far.
     pub largest_read: u64,
     store: BTreeMap<BatchId, (u64, Vec<RowImage>)>,
@@ -134,6 +136,7 @@ impl Process {
             first_end: None,
             remembered: BTreeMap::new(),
             released_at_start: BTreeSet::new(),
+            known_at_start: BTreeSet::new(),
             largest_read: 0,
             store: BTreeMap::new(),
             batches: 0,

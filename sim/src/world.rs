@@ -208,10 +208,10 @@ impl World {
             }
             Output::DiscardOlder { table, incarnation } => {
                 let tab = self.history.table(table)?;
-                let verdict = starting::only_current_incarnation_deletes(*incarnation, &self.memory.committed[tab]);
-                self.judge("only-current-incarnation-deletes", verdict);
                 if let Target::Staging(target) = &mut self.targets[tab] {
                     target.discard_older(*incarnation);
+                    let verdict = starting::only_current_incarnation_deletes(*incarnation, &self.memory.committed[tab]);
+                    self.judge("only-current-incarnation-deletes", verdict);
                 }
                 None
             }
@@ -310,11 +310,16 @@ impl World {
         verdicts.push(("one-image-per-key-per-commit", durability::one_image_per_key_per_commit(&images)));
         if chain {
             verdicts.push(("covered-row-has-no-effect", starting::covered_row_has_no_effect(&view, before, &rows, &smeared)));
-            verdicts.push(("position-covers-only-durable", starting::no_row_is_skipped(&view, before, state, &rows)));
+            verdicts.push(("position-covers-only-durable", starting::no_row_is_skipped(&view, before, state, &rows, &smeared)));
             verdicts.push(("schema-before-its-rows", starting::schema_before_its_rows(&view, state, &rows, &smeared)));
         }
-        verdicts.push(("position-covers-only-durable", durability::position_covers_only_durable(&view, state, &visible, &smeared)));
-        verdicts.push(("state-and-data-move-together", durability::state_and_data_move_together(&view, state, &visible, &smeared)));
+        // Of a table that has not begun nothing is promised.
+        if view.base.is_some() {
+            let durable = durability::position_covers_only_durable(&view, state, &visible, &smeared);
+            verdicts.push(("position-covers-only-durable", durable));
+            let together = durability::state_and_data_move_together(&view, state, &visible, &smeared);
+            verdicts.push(("state-and-data-move-together", together));
+        }
         // What was under way when the table was released may land; a life that began later may commit nothing.
         let own = starting::goes_on_from_its_own_state(process.released_at_start.contains(&table), before, state);
         verdicts.push(("join-has-a-base", own));
@@ -363,7 +368,8 @@ impl World {
         let needs = |e: &kernel::state::TableRecord| e.phase == Phase::NeedsSnapshot;
         if takes {
             let all = 0..self.targets.len();
-            process.released_at_start = all.filter(|table| self.entry(*table).is_some_and(needs)).collect();
+            process.released_at_start = all.clone().filter(|table| self.entry(*table).is_some_and(needs)).collect();
+            process.known_at_start = all.filter(|table| self.entry(*table).is_some()).collect();
         }
         for table in 0..self.targets.len() {
             if !takes {
@@ -386,9 +392,8 @@ impl World {
         let known = before.is_some_and(|r| r.tables.contains_key(name));
         let removed = !process.tables.contains(&table);
         let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
-        let foreign = !known && self.targets[table].state().is_some();
         let vanished = self.memory.ever_rolled[table];
-        let excused = self.memory.excused[table] || removed || elsewhere || foreign || vanished || self.source.purged || self.plan.config.hold.is_some();
+        let excused = self.memory.excused[table] || removed || elsewhere || !known || vanished || self.source.purged || self.plan.config.hold.is_some();
         let floor = self.source.floor.join(&self.source.acknowledged);
         let verdict = starting::lost_is_true(&self.view(table), self.targets[table].state(), &floor, excused);
         self.judge("start-within-streamable", verdict);
@@ -463,15 +468,19 @@ impl World {
 
     // ---- people, and foreign hands
 
-    /// Where a table begins in a life, as that life says it.
-    pub fn judge_start(&mut self, table: Tab, state: Option<&TableState>, floor: &Position, lost: bool) {
+    /// Where a table begins in a life, as that life says it. `known`: did the record know the table when the life began?
+    pub fn judge_start(&mut self, table: Tab, state: Option<&TableState>, floor: &Position, lost: bool, known: bool) {
+        // A table that begins now has promised nothing; one that is new can't prove what the log held before.
+        if state.is_none() && self.plan.tables[table].join == kernel::config::Join::Now && !lost {
+            return;
+        }
         let verdict = starting::start_within_streamable(&self.view(table), state, floor, lost);
         self.judge("start-within-streamable", verdict);
         if !lost {
             return;
         }
         let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
-        let excused = self.source.purged || self.memory.ever_rolled[table] || elsewhere;
+        let excused = self.source.purged || self.memory.ever_rolled[table] || elsewhere || !known;
         let truly = self.view(table).lacks(state, floor).is_some();
         self.count(if truly { "lost-truly" } else { "lost-falsely-and-excused" });
         let verdict = starting::lost_is_true(&self.view(table), state, floor, excused);
@@ -541,9 +550,9 @@ impl World {
         (!durability::contains(&acknowledged, &end)).then(|| format!("acknowledged is {acknowledged} of {end}"))
     }
 
-    /// Tables of these that need a snapshot.
-    pub fn need_snapshots(&self, tables: &BTreeSet<Tab>) -> usize {
-        tables.iter().filter(|t| self.entry(**t).is_some_and(|e| e.phase == Phase::NeedsSnapshot)).count()
+    /// Does the record say that a table needs a snapshot?
+    pub fn needs_snapshot(&self, table: Tab) -> bool {
+        self.entry(table).is_some_and(|e| e.phase == Phase::NeedsSnapshot)
     }
 
     /// What a person released may need a snapshot.

@@ -11,14 +11,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::checkpoint::{Kind, Table};
+use crate::checkpoint::Table;
 use crate::config::Config;
 use crate::coordinator::{Coordinator, Output, Stage, StopReason};
 use crate::flow::Backoff;
-use crate::id::{CommandId, CommitId, Incarnation, TableName, Token};
+use crate::id::{CommandId, CommitId, Incarnation, StreamName, TableName, Token};
 use crate::outcome::StoreOutcome;
 use crate::planted::planted;
-use crate::position::{Cut, Position};
+use crate::position::{Cut, LogIdentity, Position};
 use crate::state::{FORMAT, Phase, PipelineState, TableRecord, TableState};
 use crate::time::Time;
 
@@ -223,7 +223,23 @@ impl Coordinator {
         for (name, table) in &self.tables {
             tables.insert(name.clone(), self.entry_now(name, table, &quiet));
         }
-        PipelineState { format: FORMAT, incarnation: self.incarnation, identity: self.log.identity.clone(), quiet, tables }
+        let identity = self.identity_of(&quiet);
+        PipelineState { format: FORMAT, incarnation: self.incarnation, identity, quiet, tables }
+    }
+
+    /// The record names the log of its quiet position, no more: before there is one, nothing binds it to a log.
+    fn identity_of(&self, quiet: &Position) -> LogIdentity {
+        let known = &self.record.known.identity;
+        let of = |stream: &StreamName| self.log.identity.streams.get(stream).or_else(|| known.streams.get(stream)).cloned();
+        let streams = quiet.streams().filter_map(|(stream, _)| Some((stream.clone(), of(stream)?))).collect();
+        LogIdentity { streams, coordinates: self.log.identity.coordinates.clone() }
+    }
+
+    /// Is the log that the record names still the one?
+    fn names_its_log(&self) -> bool {
+        let known = &self.record.known.identity;
+        let named = |(stream, identity)| known.streams.get(stream).is_none_or(|k| k == identity);
+        known.coordinates == self.log.identity.coordinates && self.log.identity.streams.iter().all(named)
     }
 
     fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> TableRecord {
@@ -235,9 +251,9 @@ impl Coordinator {
     }
 
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
-        let joining = table.closed.iter().chain(table.flight.iter().map(|f| &f.point)).any(|c| c.kind == Kind::Base);
         match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
-            Phase::Streaming if joining && table.is_blank() => Phase::Pending,
+            // Until its base is stored the next life would begin somewhere else.
+            Phase::Streaming if table.is_blank() && self.begins_now(name) => Phase::Pending,
             phase => phase,
         }
     }
@@ -303,7 +319,7 @@ impl Coordinator {
         if known.tables.len() > self.tables.len() && known.tables.iter().any(removed) {
             return Difference::Urgent;
         }
-        if risen.is_some() || known.identity != self.log.identity { Difference::Some } else { most }
+        if risen.is_some() || !self.names_its_log() { Difference::Some } else { most }
     }
 
     pub(crate) fn record_due_at(&self) -> Option<Time> {
@@ -390,7 +406,34 @@ impl Coordinator {
     fn adopt(&mut self, new: PipelineState) {
         self.record.retry = None;
         self.record.known = new;
-        // A record that was under way when a verdict was reached does not hold it yet.
+        for name in self.names() {
+            self.learn_from_record(&name);
+        }
+    }
+
+    /// The record was made before a table was set back, perhaps, and may prove more of the state that was found than the table
+    /// has taken since. Nothing of the table lies there; without this the next record would have to take the proof back.
+    fn learn_from_record(&mut self, name: &TableName) {
+        let Some(table) = self.tables.get(name).filter(|t| t.is_member()) else { return };
+        let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
+        if table.taken.upto().contains(stands.upto()) {
+            return;
+        }
+        self.mark("learned-from-record");
+        let Some(table) = self.tables.get_mut(name) else { return };
+        table.taken.join_position(stands.upto());
+        let flying = table.flight.iter_mut().map(|f| &mut f.point);
+        for point in flying.chain(&mut table.closed).chain([&mut table.open]) {
+            point.before.join_with(stands.upto());
+        }
+    }
+
+    /// What waits for a stored record is said once the record says so, too. One that was under way when the verdict was reached
+    /// does not.
+    pub(crate) fn say_verdicts(&mut self) {
+        if self.record.verdicts.is_empty() {
+            return;
+        }
         for (name, verdict) in core::mem::take(&mut self.record.verdicts) {
             let says_so = self.record.known.tables.get(&name).is_some_and(|e| e.phase == Phase::NeedsSnapshot);
             if says_so { self.push(verdict) } else { self.record.verdicts.push((name, verdict)) }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Checkpoint, Flight, Kind, Recent, Step, Table};
-use crate::config::OnError;
+use crate::config::{Join, OnError};
 use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
@@ -23,7 +23,8 @@ impl Coordinator {
             let Some(table) = self.tables.get(&name) else { continue };
             let overlaps = |f: &Flight| f.step == Step::Commit && f.retry.is_none();
             let second = planted!(self.config, TwoCommitsInFlight) && table.flight.as_ref().is_some_and(overlaps);
-            let free = table.flight.is_none() || second;
+            // One that was given up while its commit ran is answered first.
+            let free = (table.flight.is_none() && table.committing.is_none()) || second;
             let unclaimed = self.is_unclaimed(&name);
             if free && (!table.closed.is_empty() || unclaimed) && self.may_commit(&name, unclaimed) {
                 self.begin_flight(&name);
@@ -81,7 +82,8 @@ impl Coordinator {
                     commit: CommitId { incarnation, number: table.commits },
                     ancestors: ancestors.bounded(runs_max),
                     sequence: point.last_sequence,
-                    base: if point.kind == Kind::Base { point.before.clone() } else { found.base.clone() },
+                    // A blank state is a claim of a table that had not begun.
+                    base: if found.commit.number == 0 { point.before.clone() } else { found.base.clone() },
                     begun: point.begun.unwrap_or(found.begun),
                     schema: point.schema.clone(),
                     ..found.clone()
@@ -127,7 +129,7 @@ impl Coordinator {
     }
 
     /// Where a table without rows stands becomes its first state.
-    pub(crate) fn store_base(&mut self, name: &TableName) {
+    fn store_base(&mut self, name: &TableName) {
         let coordinates = self.log.identity.coordinates.clone();
         let Some(table) = self.tables.get_mut(name) else { return };
         let (cut, before, schema) = (table.taken.clone(), table.taken.upto().clone(), table.schema.clone());
@@ -138,10 +140,9 @@ impl Coordinator {
     /// After a while, and at the end of a run, it stores where it stands.
     pub(crate) fn store_missing_bases(&mut self) {
         for name in self.names() {
-            if self.lacks_base(&name)
-                && (self.drain.is_closing() || self.tables.get(&name).is_some_and(|t| t.base_due <= self.now))
-            {
-                self.mark("base-of-idle-table");
+            let due = self.drain.is_closing() || self.tables.get(&name).is_some_and(|t| t.base_due <= self.now);
+            if due && self.lacks_base(&name) {
+                self.mark("stored-a-base");
                 self.store_base(&name);
             }
         }
@@ -151,7 +152,13 @@ impl Coordinator {
     pub(crate) fn lacks_base(&self, name: &TableName) -> bool {
         let Some(table) = self.tables.get(name) else { return false };
         let idle = table.is_settled() && table.taken.is_whole() && *table.taken.upto() != Position::START;
-        table.is_member() && idle && table.stored.is_none() && !self.is_unclaimed(name)
+        let unknown = table.stored.is_none() || (table.is_blank() && self.begins_now(name));
+        table.is_member() && idle && unknown && !self.is_unclaimed(name)
+    }
+
+    /// Does it begin, when nothing is stored of it, where the log ends?
+    pub(crate) fn begins_now(&self, name: &TableName) -> bool {
+        self.config.tables.get(name).is_some_and(|t| t.join == Join::Now)
     }
 
     pub(crate) fn is_unclaimed(&self, name: &TableName) -> bool {
@@ -361,6 +368,10 @@ impl Coordinator {
     /// The table stands where the sink says. All that is not durable is given up and read again.
     fn set_back(&mut self, name: &TableName, found: Option<TableState>) {
         self.give_up(name);
+        if let Some(state) = &found {
+            // Another life read the log further than it reached when this one opened it.
+            self.log.end.join_with(state.cut.upto());
+        }
         let Some(table) = self.tables.get_mut(name) else { return };
         table.schema = found.as_ref().and_then(|s| s.schema.clone());
         table.stored = found;
@@ -460,16 +471,17 @@ impl Coordinator {
     /// The budget's bound is reached, so nothing is read. A table whose flight stands still and that fills half of the budget
     /// gives back what waits behind the flight, and reads it again later: the others go on (rule O9).
     pub(crate) fn make_room(&mut self) {
-        if !self.budget.is_full(self.config.budget_bytes_max) {
+        if !self.budget.is_full(self.config.budget_bytes_max) || self.drain.is_closing() {
             return;
         }
         for name in self.names() {
-            let Some(table) = self.tables.get(&name).filter(|t| self.holds_others(t)) else { continue };
+            let Some(table) = self.tables.get(&name).filter(|t| self.holds_others(&name, t)) else { continue };
             let Some(flight) = table.flight.as_ref().filter(|_| table.open.taken > 0 || !table.closed.is_empty()) else {
                 continue;
             };
             let schema = flight.new.schema.clone();
-            let stand = self.valid_here(&flight.new.cut, &flight.new.identity).join(&self.stored_stand(&name));
+            let flies = self.valid_here(&flight.new.cut, &flight.new.identity);
+            let stand = flies.join(&self.stored_stand(&name)).join(&Cut::at(table.complete().clone()));
             self.give_up_waiting(&name);
             if let Some(table) = self.tables.get_mut(&name) {
                 table.taken = stand;
@@ -482,9 +494,9 @@ impl Coordinator {
     }
 
     /// Does its flight stand still while its rows fill half of the budget?
-    pub(crate) fn holds_others(&self, table: &Table) -> bool {
+    pub(crate) fn holds_others(&self, name: &TableName, table: &Table) -> bool {
         let still = table.flight.as_ref().is_some_and(|f| f.stands_still(self.now, self.config.retry.most));
-        still && table.bytes_unwritten() >= self.config.budget_bytes_max / 2
+        still && self.budget.held_for(name) >= self.config.budget_bytes_max / 2
     }
 
     /// What the flight's attempt staged is deleted, unless it may have been published.

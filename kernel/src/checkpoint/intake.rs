@@ -67,6 +67,7 @@ impl Coordinator {
         table.sequence += count;
         table.open.taken += count;
         table.open.bytes += bytes;
+        self.budget.take(rows.batch, change.table);
         table.open.rows.push(rows);
         let limits = &self.config.checkpoint;
         let bytes_max = limits.bytes.saturating_mul(2).min(self.config.budget_bytes_max / 2);
@@ -168,12 +169,17 @@ impl Coordinator {
     /// above it is never skipped: it is taken, or the table is blocked from here on.
     fn judge(&mut self, change: &Change<'_>) -> Verdict {
         let now = self.now;
-        let stuck = self.tables.get(change.table).is_some_and(|t| self.holds_others(t));
+        let stuck = self.tables.get(change.table).is_some_and(|t| self.holds_others(change.table, t));
         let Some(table) = self.tables.get_mut(change.table) else { return Verdict::PassOver };
         if matches!(table.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) {
             return Verdict::PassOver;
         }
         if table.taken.upto().contains_transaction(change.transaction) && !planted!(self.config, TakesCoveredRows) {
+            return Verdict::PassOver;
+        }
+        // A blocked table takes nothing and compares nothing until the reader goes back: where it stands may be a point at which
+        // the reader does not divide rows yet.
+        if table.blocked.is_some() {
             return Verdict::PassOver;
         }
         if let Some(within) = table.taken.within().get(change.transaction).copied() {
@@ -189,9 +195,6 @@ impl Coordinator {
             }
         } else if planted!(self.config, SkipsFirstRow) && !table.replayed.contains_key(change.transaction) {
             table.replayed.insert(change.transaction.clone(), Digest::default());
-            return Verdict::PassOver;
-        }
-        if table.blocked.is_some() {
             return Verdict::PassOver;
         }
         if table.phase != Phase::Streaming {

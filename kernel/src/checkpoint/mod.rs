@@ -229,12 +229,6 @@ impl Table {
         self.closed.push_back(closed);
     }
 
-    /// Bytes of rows that are not written.
-    pub(crate) fn bytes_unwritten(&self) -> u64 {
-        let flying = self.flight.iter().filter(|f| !f.written).map(|f| f.point.bytes);
-        flying.chain(self.closed.iter().map(|c| c.bytes)).sum::<u64>() + self.open.bytes
-    }
-
     /// Rows that the row store must hold for it.
     pub(crate) fn rows_unwritten(&self) -> u64 {
         let points = self.flight.iter().map(|f| &f.point).chain(&self.closed).chain([&self.open]);

@@ -180,6 +180,7 @@ impl Coordinator {
         if self.has_begun() {
             self.release_what_holds_too_long();
             self.end_what_was_released();
+            self.say_verdicts();
             self.close_what_is_due();
             self.store_missing_bases();
             self.fly();

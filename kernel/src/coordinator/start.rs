@@ -14,6 +14,7 @@ use crate::id::{CommandId, Incarnation, Session, TableName, Token};
 use crate::planted::planted;
 use crate::position::{Cut, LogIdentity, Position};
 use crate::state::{FORMAT, Phase, PipelineState, TableState};
+use crate::time::Duration;
 
 /// What only the beginning needs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -349,7 +350,8 @@ impl Coordinator {
         if lost || (joins && join == Join::Snapshot) {
             phase = Phase::NeedsSnapshot;
         }
-        let (incarnation, base_due) = (self.incarnation, self.now + self.config.checkpoint.age);
+        let waits = if join == Join::Now { Duration(0) } else { self.config.checkpoint.age };
+        let (incarnation, base_due) = (self.incarnation, self.now + waits);
         let recorded_generation = self.record.known.tables.get(name).map_or(0, |e| e.generation);
         let Some(table) = self.tables.get_mut(name) else { return };
         table.phase = phase;
@@ -371,9 +373,6 @@ impl Coordinator {
         }
         if !(lost && planted!(self.config, LostTableInMeet)) {
             self.want(name, phase);
-        }
-        if joins && phase != Phase::NeedsSnapshot && join == Join::Now {
-            self.store_base(name);
         }
     }
 

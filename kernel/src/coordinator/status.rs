@@ -166,7 +166,8 @@ impl Coordinator {
             if self.lacks_base(name) {
                 at(table.base_due, "store where an idle table stands");
             }
-            if let (true, Some(flight)) = (full && table.open.taken > 0, table.flight.as_ref().filter(|f| f.retry.is_none()))
+            let makes_room = full && table.open.taken > 0 && !self.drain.is_closing();
+            if let (true, Some(flight)) = (makes_room, table.flight.as_ref().filter(|f| f.retry.is_none()))
                 && !flight.stands_still(self.now, self.config.retry.most)
             {
                 at(flight.since + self.config.retry.most, "take room from a table that stands still");

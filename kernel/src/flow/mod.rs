@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::config::Retry;
 use crate::coordinator::{HeldBatch, RowRange, StopReason};
-use crate::id::{BatchId, CommandId, Session};
+use crate::id::{BatchId, CommandId, Session, TableName};
 use crate::position::{LogIdentity, Position, Transaction};
 use crate::time::Time;
 
@@ -23,11 +23,13 @@ pub(crate) struct Budget {
     released: VecDeque<BatchId>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Held {
     bytes: u64,
     /// Rows that something may still need.
     rows: u32,
+    /// The table that has taken some of them. A batch is of one table.
+    table: Option<TableName>,
 }
 
 impl Budget {
@@ -35,10 +37,24 @@ impl Budget {
     pub(crate) fn grant(&mut self, batch: HeldBatch) {
         self.used += batch.bytes;
         self.granted += batch.bytes;
-        self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows });
+        self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows, table: None });
         if batch.rows == 0 {
             self.release(batch.batch);
         }
+    }
+
+    /// A table has taken some rows of a batch.
+    pub(crate) fn take(&mut self, batch: BatchId, table: &TableName) {
+        if let Some(held) = self.held.get_mut(&batch)
+            && held.table.is_none()
+        {
+            held.table = Some(table.clone());
+        }
+    }
+
+    /// Bytes that are held for a table. A batch stays whole until its last row is needed no more.
+    pub(crate) fn held_for(&self, table: &TableName) -> u64 {
+        self.held.values().filter(|h| h.table.as_ref() == Some(table)).map(|h| h.bytes).sum()
     }
 
     /// These rows are needed no more.
@@ -164,12 +180,26 @@ impl Backoff {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Drain {
     reason: Option<StopReason>,
+    /// It began because everything was taken. What is set back meanwhile must be taken again before the end.
+    while_current: bool,
 }
 
 impl Drain {
-    /// Begins; an earlier reason stays.
+    /// Begins for good; an earlier reason of that kind stays.
     pub(crate) fn begin(&mut self, reason: StopReason) {
-        self.reason.get_or_insert(reason);
+        if self.reason.is_none() || self.while_current {
+            self.reason = Some(reason);
+            self.while_current = false;
+        }
+    }
+
+    /// Everything was taken, or not any more.
+    pub(crate) fn set_current(&mut self, current: bool) {
+        if current && self.reason.is_none() {
+            *self = Self { reason: Some(StopReason::Drained), while_current: true };
+        } else if !current && self.while_current {
+            *self = Self::default();
+        }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -23,7 +23,8 @@ impl Coordinator {
         self.log.restart = false;
         let id = self.next_id();
         self.log.reading = Some(id);
-        let (session, bytes_max) = (self.log.session, self.config.read_bytes_max);
+        // One read passes the bound at most; a large one would leave nothing to the tables that are not stuck.
+        let (session, bytes_max) = (self.log.session, self.config.read_bytes_max.min(self.config.budget_bytes_max / 4).max(1));
         self.push(Output::ReadLog { id, session, restart, bytes_max });
     }
 
@@ -192,20 +193,18 @@ impl Coordinator {
 
     /// Has everything been taken that the run is for?
     pub(crate) fn end_when_current(&mut self) {
-        if self.drain.is_closing() {
-            return;
-        }
         let target = match (&self.log.first_end, self.config.until_current, self.log.finished) {
             (_, _, true) => None,
             (Some(end), true, false) => Some(end),
-            _ => return,
+            _ => return self.drain.set_current(false),
         };
         let waits = |t: &&Table| {
             t.phase == Phase::Streaming && (t.blocked.is_some() || target.is_some_and(|p| !t.taken.upto().contains(p)))
         };
-        if !self.tables.values().any(|t| waits(&t)) {
+        let current = !self.tables.values().any(|t| waits(&t));
+        if current && !self.drain.is_closing() {
             self.mark("until-current");
-            self.drain.begin(StopReason::Drained);
         }
+        self.drain.set_current(current);
     }
 }

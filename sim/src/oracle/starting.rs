@@ -7,7 +7,7 @@ use kernel::id::Incarnation;
 use kernel::position::{LogIdentity, Position};
 use kernel::state::TableState;
 
-use super::durability::Smeared;
+use super::durability::{Smeared, contains};
 use super::{Verdict, View};
 use crate::history::{Contents, Kind, Place, RowImage};
 
@@ -58,7 +58,18 @@ pub fn covered_row_has_no_effect(view: &View<'_>, before: Option<&TableState>, r
 
 /// And none above it is skipped: a commit brings every row between the cut that it follows and its own. This is
 /// *position-covers-only-durable*, found before a reader could see it.
-pub fn no_row_is_skipped(view: &View<'_>, before: Option<&TableState>, after: &TableState, rows: &[RowImage]) -> Verdict {
+pub fn no_row_is_skipped(
+    view: &View<'_>,
+    before: Option<&TableState>,
+    after: &TableState,
+    rows: &[RowImage],
+    smeared: &Smeared,
+) -> Verdict {
+    // A TRUNCATE in a transaction that is read again has emptied what came before it, and will again.
+    let truncated = |place: &Place| view.history.change(*place).kind == Kind::Truncated;
+    if smeared.values().flatten().any(truncated) {
+        return Ok(());
+    }
     let brought: BTreeSet<Place> = rows.iter().map(|row| row.place).collect();
     let owed: Vec<Place> = view.needed().filter(|p| view.covers(Some(after), *p) && !view.covers(before, *p)).collect();
     // What a TRUNCATE empties need not come.
@@ -87,22 +98,19 @@ pub fn only_current_incarnation_deletes(life: Incarnation, committed: &BTreeSet<
     if committed.contains(&life) { Ok(()) } else { Err(format!("life {life} deletes, and has committed nothing here")) }
 }
 
-/// A table's first state begins where its configuration says: at the beginning, with nothing passed over, or where the log
-/// ended when a life opened it.
+/// A table's first state begins where its configuration says: at the beginning, or where the log ended when a life opened it;
+/// what lies between there and its base is nothing of the table's.
 pub fn join_has_a_base(view: &View<'_>, state: &TableState, ends_told: &[Position]) -> Verdict {
     let name = &view.history.tables[view.table];
+    let passed_over = |from: &Position| View { base: Some(from), ..*view }.lacks(None, &state.base);
     match view.plan.join {
-        Join::Now if ends_told.contains(&state.base) || state.cut == Default::default() => Ok(()),
-        Join::Now => Err(format!("{name} begins at {}, where no log ended", state.base)),
-        Join::Snapshot if state.cut != Default::default() => Err(format!("{name} begins at {:?} without a snapshot", state.cut)),
-        Join::Snapshot => Ok(()),
-        Join::Beginning => {
-            let from_start = View { base: Some(&Position::START), ..*view };
-            match from_start.lacks(None, &state.base) {
-                Some(place) => Err(format!("{name} begins at {}, above {}", state.base, view.say(place))),
-                None => Ok(()),
-            }
-        }
+        Join::Now if ends_told.iter().any(|end| contains(&state.base, end) && passed_over(end).is_none()) => Ok(()),
+        Join::Now => Err(format!("{name} begins at {}, which is not where a log ended", state.base)),
+        Join::Snapshot => Err(format!("{name} begins at {:?} without a snapshot", state.cut)),
+        Join::Beginning => match passed_over(&Position::START) {
+            Some(place) => Err(format!("{name} begins at {}, above {}", state.base, view.say(place))),
+            None => Ok(()),
+        },
     }
 }
 
