@@ -84,7 +84,7 @@ impl Location {
         let found = glob::glob_with(&self.text, options).map_err(|wrong| no_glob(&self.text, &wrong))?;
         let mut files = Vec::new();
         for path in found {
-            let path = path.map_err(|e| unreadable(&e.path().to_owned(), "list", e.error()))?;
+            let path = path.map_err(|e| unreadable(e.path(), "list", e.error()))?;
             let name = path.strip_prefix(base).unwrap_or(&path);
             let name = name.to_str().ok_or_else(|| {
                 Error::new(

@@ -243,7 +243,7 @@ impl State {
             Operation::Truncate => {
                 let table = self.tables[table].name().clone();
                 self.events.push(LogEvent::Truncated { table, transaction: transaction.clone(), coordinate: at });
-                return Ok(());
+                Ok(())
             }
             Operation::Create => {
                 self.rows_of(table, transaction, time, &[(RowOperation::Insert, at, whole()?, Fill::Whole { old: None })])

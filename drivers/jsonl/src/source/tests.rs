@@ -12,7 +12,10 @@ use serde_json::json;
 use super::SourceFactory;
 use crate::testing::*;
 
-fn described(folder: &Folder, tables: &[TableRequest]) -> Result<Vec<(String, bool)>, (Kind, &'static str, String)> {
+/// Schemas as text, each with whether a type was guessed; or an error.
+type Described = Result<Vec<(String, bool)>, (Kind, &'static str, String)>;
+
+fn described(folder: &Folder, tables: &[TableRequest]) -> Described {
     match block_on(folder.source.describe(tables, &BTreeMap::new())) {
         Ok(tables) => Ok(tables.iter().map(|table| (told_schema(&table.schema), table.inferred)).collect()),
         Err(error) => Err((error.kind, error.code, error.what)),
@@ -200,7 +203,7 @@ fn a_file_that_may_not_be_read_is_found() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("a", json!({}));
     folder.write("a", create("t", 1, "{\"id\":1}"));
-    std::fs::set_permissions(folder.path("a"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(folder.path("a"), std::fs::Permissions::from_mode(0o0)).unwrap();
     let readable = std::fs::File::open(folder.path("a")).is_ok();
     let found = findings(&folder, &[]);
     if readable {

@@ -113,11 +113,14 @@ impl ColumnBuilder {
 
     /// Appends a value.
     pub(crate) fn push(&mut self, reading: &Reading, value: Value<'_>, nullable: bool) -> Result<(), Misfit> {
-        if value.kind == Kind::Null {
-            return if nullable { Ok(self.push_null()) } else { Err(Misfit::kind(Kind::Null)) };
+        match value.kind {
+            Kind::Null if nullable => self.push_null(),
+            Kind::Null => return Err(Misfit::kind(Kind::Null)),
+            _ => {
+                self.store.push(reading, value)?;
+                self.nulls.append_non_null();
+            }
         }
-        self.store.push(reading, value)?;
-        self.nulls.append_non_null();
         Ok(())
     }
 
