@@ -22,7 +22,11 @@ tables:
 
 fn schema(table: &str) -> TableSchema {
     let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true };
-    TableSchema { table: TableName::from(table), columns: vec![column("id", Type::Int64), column("note", Type::String)], key: vec![0] }
+    TableSchema {
+        table: TableName::from(table),
+        columns: vec![column("id", Type::Int64), column("note", Type::String)],
+        key: vec![0],
+    }
 }
 
 struct Shop {
