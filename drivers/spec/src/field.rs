@@ -327,9 +327,11 @@ impl Form {
             _ if text.is_empty() => Some(""),
             Form::Any => None,
             Form::PipelineName => {
-                let good = text.starts_with(plain) && text.chars().all(|c| plain(c) || matches!(c, '-' | '_')) && text.len() <= 50;
+                let good =
+                    text.starts_with(plain) && text.chars().all(|c| plain(c) || matches!(c, '-' | '_')) && text.len() <= 50;
                 (!good).then_some(
-                    "It becomes part of a table's name: at most 50 lower-case letters, digits, `-` and `_`, a letter or digit first.",
+                    "It becomes part of a table's name: at most 50 lower-case letters, digits, `-` and `_`, a letter or \
+            digit first.",
                 )
             }
             Form::SlotName => {
@@ -341,7 +343,8 @@ impl Form {
                 .any(|part| !is_file_name(part))
                 .then_some("It is one name or more with dots between them, none of them empty, none with a slash."),
             Form::Target => (!is_file_name(text)).then_some(
-                "It also names a folder or a file: no slash or backslash, no control character, not `.` or `..`, at most 200 bytes.",
+                "It also names a folder or a file: no slash or backslash, no control character, not `.` or `..`, at \
+            most 200 bytes.",
             ),
         }
     }

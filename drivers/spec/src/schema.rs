@@ -27,7 +27,11 @@ pub fn schema() -> Value {
             },
             "text": { "type": ["string", "number", "boolean"], "minLength": 1 },
             "duration": { "anyOf": [{ "const": 0 }, { "type": "string", "pattern": DURATION }, { "$ref": "#/$defs/replaced" }] },
-            "size": { "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": SIZE }, { "$ref": "#/$defs/replaced" }] },
+            "size": { "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "string", "pattern": SIZE },
+                { "$ref": "#/$defs/replaced" },
+            ] },
             "columnType": {
                 "description": format!("A column type; {}.", column_type::all()),
                 "anyOf": [{ "type": "string", "pattern": column_type_pattern() }, { "$ref": "#/$defs/replaced" }],

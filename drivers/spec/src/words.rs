@@ -66,7 +66,7 @@ words! {
     OnDecodeError {
         /// It stops the source; all finished transactions before it are committed.
         Fail = "fail",
-        /// It is counted and leaves an audit line.
+        /// It is counted and logged, and the log goes on.
         Skip = "skip",
     }
 
@@ -75,7 +75,7 @@ words! {
         /// New columns are added, types are widened.
         Evolve = "evolve",
         /// The target keeps its columns; new ones are left out.
-        Ignore = "ignore",
+        Ignore = "ignore" [not_yet],
         /// The table halts.
         Fail = "fail",
     }

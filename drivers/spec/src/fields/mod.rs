@@ -16,11 +16,16 @@ pub(crate) static PIPELINE: &[Field] = &[
     field(
         "pipeline",
         name("the pipeline's name", Form::PipelineName),
-        "The pipeline's name. Its record at the sink is the table `urutau_<pipeline>`, so two pipelines of one namespace have different names.",
+        "The pipeline's name. Its record at the sink is the table `urutau_<pipeline>`, so two pipelines of \
+            one namespace have different names.",
     )
     .required(),
-    field("compat", Shape::Word(Compat::WORDS), "`go` restores the defaults of the Go urutau where they differ from the ones here.")
-        .without("the defaults of this page"),
+    field(
+        "compat",
+        Shape::Word(Compat::WORDS),
+        "`go` restores the defaults of the Go urutau where they differ from the ones here.",
+    )
+    .without("the defaults of this page"),
     field("source", Shape::Section(SOURCE), "Where changes come from.").required(),
     field("sink", Shape::Section(SINK), "Where rows go.").required(),
     field("tables", Shape::Sections(TABLE), "The tables to copy, at least one.").without("a source that discovers its tables"),

@@ -24,39 +24,71 @@ const COUCHBASE: &[&str] = &["couchbase"];
 /// Where rows go.
 pub(crate) static SINK: &[Field] = &[
     field("kind", Shape::Word(KINDS), "The kind of sink.").or("type").default("iceberg"),
-    field("uri", text("a directory"), "The directory of the warehouse: its catalog `catalog.db` and the tables' files. Relative paths begin at the directory that urutau is started in.")
-        .of(EMBEDDED)
-        .variable("URUTAU_SINK_URI")
-        .required(),
+    field(
+        "uri",
+        text("a directory"),
+        "The directory of the warehouse: its catalog `catalog.db` and the tables' files. Relative paths begin \
+            at the directory that urutau is started in.",
+    )
+    .of(EMBEDDED)
+    .variable("URUTAU_SINK_URI")
+    .required(),
     field("uri", text("a directory"), "The directory of the files.").of(&["jsonl"]).variable("URUTAU_SINK_URI").required(),
-    field("uri", text("a file"), "A file for the positions.").of(&["null"]).without("the positions are forgotten too"),
+    field("uri", text("a directory"), "A directory for the positions.").of(&["null"]).without("the positions are forgotten too"),
     field("uri", address("the server's address"), "The server's address.").of(SERVERS).variable("URUTAU_SINK_URI").required(),
-    field("namespace", name("a namespace", Form::Namespace), "Where the tables stand: Iceberg's namespace, ClickHouse's database, Couchbase's bucket.")
-        .default("default"),
+    field(
+        "namespace",
+        name("a namespace", Form::Namespace),
+        "Where the tables stand: Iceberg's namespace, ClickHouse's database, Couchbase's bucket.",
+    )
+    .default("default"),
     field("schemaEvolution", Shape::Word(SchemaEvolution::WORDS), "What a schema change at the source does to the target.")
         .default("evolve")
         .go_default("fail"),
-    field("evolveSchema", Shape::Bool, "The Go system's word: `true` is `schemaEvolution: evolve`, `false` is `schemaEvolution: fail`.")
-        .of(ICEBERG)
-        .without("`schemaEvolution` holds"),
+    field(
+        "evolveSchema",
+        Shape::Bool,
+        "The Go system's word: `true` is `schemaEvolution: evolve`, `false` is `schemaEvolution: fail`.",
+    )
+    .of(ICEBERG)
+    .without("`schemaEvolution` holds"),
     field("checkpoint", Shape::Section(CHECKPOINT), "When rows are committed: at the first of the three."),
     field("defaults", Shape::Section(DEFAULTS), "What holds for each table that does not say it."),
-    field("deleteMode", Shape::Word(DELETE_MODES), "How a row that is gone or replaced is marked.").of(ICEBERG).default("vectors").go_default("equality"),
+    field("deleteMode", Shape::Word(DELETE_MODES), "How a row that is gone or replaced is marked.")
+        .of(ICEBERG)
+        .default("vectors")
+        .go_default("equality"),
     field("keyIndex", Shape::Section(KEY_INDEX), "Finds the row of a key.").of(ICEBERG),
-    field("catalog", Shape::Word(CATALOGS), "What knows the tables.").of(EMBEDDED).without("by `uri`: a directory has its own SQLite catalog"),
+    field("catalog", Shape::Word(CATALOGS), "What knows the tables.")
+        .of(EMBEDDED)
+        .without("by `uri`: a directory has its own SQLite catalog"),
     field("catalog", Shape::Word(REST_CATALOG), "What knows the tables.").of(REST).default("rest"),
     field("warehouse", text("a warehouse"), "The catalog's name for the warehouse.").of(EMBEDDED).not_yet(),
     field("warehouse", text("a warehouse"), "The catalog's name for the warehouse.").of(REST),
     field("clientId", text("a client"), "Who we are at the catalog.").of(EMBEDDED).not_yet(),
-    field("clientId", text("a client"), "Who we are at the catalog; Couchbase: the user.").of(WITH_CLIENT).variable("URUTAU_SINK_CLIENT_ID"),
+    field("clientId", text("a client"), "Who we are at the catalog; Couchbase: the user.")
+        .of(WITH_CLIENT)
+        .variable("URUTAU_SINK_CLIENT_ID"),
     field("clientSecret", secret("a secret"), "The proof of it.").of(EMBEDDED).not_yet(),
-    field("clientSecret", secret("a secret"), "The proof of it; Couchbase: the password.").of(WITH_CLIENT).variable("URUTAU_SINK_CLIENT_SECRET"),
+    field("clientSecret", secret("a secret"), "The proof of it; Couchbase: the password.")
+        .of(WITH_CLIENT)
+        .variable("URUTAU_SINK_CLIENT_SECRET"),
     field("scope", text("a scope"), "The rights that are asked for.").of(EMBEDDED).not_yet(),
-    field("scope", text("a scope"), "The rights that are asked for.").of(REST).variable("URUTAU_SINK_SCOPE").without("all rights"),
+    field("scope", text("a scope"), "The rights that are asked for.")
+        .of(REST)
+        .variable("URUTAU_SINK_SCOPE")
+        .without("all rights"),
     field("s3", Shape::Section(S3), "The object store.").of(ICEBERG).without("from the catalog").not_yet(),
-    field("maintenance", Shape::Section(MAINTENANCE), "Jobs that rewrite and remove old files. (Old snapshots and metadata files are removed with each commit anyway.)")
-        .of(ICEBERG),
-    field("commitMode", Shape::Word(COMMIT_MODES), "How rows and their position get to the server.").of(COUCHBASE).default("fast"),
+    field(
+        "maintenance",
+        Shape::Section(MAINTENANCE),
+        "Jobs that rewrite and remove old files. (Old snapshots and metadata files are removed with each \
+            commit anyway.)",
+    )
+    .of(ICEBERG),
+    field("commitMode", Shape::Word(COMMIT_MODES), "How rows and their position get to the server.")
+        .of(COUCHBASE)
+        .default("fast"),
 ];
 
 static CHECKPOINT: &[Field] = &[

@@ -24,42 +24,101 @@ const SERVERS: &[&str] = &["postgres", "mysql", "mariadb", "sqlserver", "kafka"]
 /// Where changes come from.
 pub(crate) static SOURCE: &[Field] = &[
     field("kind", Shape::Word(KINDS), "The kind of source.").or("type").required(),
-    field("path", text("a file, or a pattern such as `changes/*.jsonl`"), "The file or files of change events. Relative paths begin at the directory that urutau is started in.")
-        .of(JSONL)
-        .required(),
+    field(
+        "path",
+        text("a file, or a pattern such as `changes/*.jsonl`"),
+        "The file or files of change events. Relative paths begin at the directory that urutau is started in.",
+    )
+    .of(JSONL)
+    .required(),
     field("follow", Shape::Bool, "Keeps reading as the files grow; else the run ends at their end.").of(JSONL).default("false"),
     field("format", Shape::Word(JSONL_FORMATS), "What a line holds.").of(JSONL).default("debezium"),
     field("format", Shape::Word(KAFKA_FORMATS), "What a message holds.").of(KAFKA).default("debezium"),
-    field("onDecodeError", Shape::Word(OnDecodeError::WORDS), "What a line or message that cannot be read does; it belongs to no table.")
-        .of(EVENTS)
-        .default("fail"),
-    field("transactionIdle", Shape::Duration(Zero::Refused), "When an open transaction counts as ended, with `follow` and for Kafka.")
-        .of(EVENTS)
-        .default("5s"),
-    field("unavailableValue", text("the connector's placeholder"), "What the connector writes in place of a large value that did not change; such a value counts as not sent.")
-        .of(EVENTS)
-        .default("__debezium_unavailable_value"),
-    field("onTruncate", Shape::Word(OnTruncate::WORDS), "What a TRUNCATE at the source does.").default("propagate").go_default("ignore"),
+    field(
+        "onDecodeError",
+        Shape::Word(OnDecodeError::WORDS),
+        "What a line or message that cannot be read does; it belongs to no table.",
+    )
+    .of(EVENTS)
+    .default("fail"),
+    field(
+        "transactionIdle",
+        Shape::Duration(Zero::Refused),
+        "When an open transaction counts as ended, with `follow` and for Kafka.",
+    )
+    .of(EVENTS)
+    .default("5s"),
+    field(
+        "unavailableValue",
+        text("the connector's placeholder"),
+        "What the connector writes in place of a large value that did not change; such a value counts as not \
+            sent.",
+    )
+    .of(EVENTS)
+    .default("__debezium_unavailable_value"),
+    field("decimals", Shape::Word(DECIMALS), "How decimals are written in texts, where no schema part says it.")
+        .of(JSONL)
+        .default("auto"),
+    field("binary", Shape::Word(BINARY), "How bytes are written in texts.").of(JSONL).default("base64"),
+    field("timeUnit", Shape::Word(TIME_UNITS), "What numbers in columns of times count, where no schema part says it.")
+        .of(JSONL)
+        .default("none"),
+    field("onTruncate", Shape::Word(OnTruncate::WORDS), "What a TRUNCATE at the source does.")
+        .default("propagate")
+        .go_default("ignore"),
     field("uri", address("the server's address"), "The server's address (Kafka: the brokers).")
         .of(SERVERS)
         .variable("URUTAU_SOURCE_URI")
         .without("required, unless `postgres` says it field by field"),
-    field("snapshotUri", address("the server's address"), "Another address for reading tables, with read-only rights.").of(DATABASES).without("`uri`"),
-    field("hold", Shape::Section(HOLD), "How much log a halted or paused table may keep the source from discarding before it is released; it needs a new snapshot then.")
-        .of(DATABASES),
-    field("serverId", Shape::Number { least: 1, most: u32::MAX as u64 }, "The replica's number; each reader of one server has its own.").of(MYSQL).default("1101"),
-    field("maxReconnectAttempts", Shape::Number { least: 0, most: u32::MAX as u64 }, "How often a lost connection to the log is made again at once.")
-        .of(MYSQL)
-        .default("3"),
+    field("snapshotUri", address("the server's address"), "Another address for reading tables, with read-only rights.")
+        .of(DATABASES)
+        .without("`uri`"),
+    field(
+        "hold",
+        Shape::Section(HOLD),
+        "How much log a halted or paused table may keep the source from discarding before it is released; it \
+            needs a new snapshot then.",
+    )
+    .of(DATABASES),
+    field(
+        "serverId",
+        Shape::Number { least: 1, most: u32::MAX as u64 },
+        "The replica's number; each reader of one server has its own.",
+    )
+    .of(MYSQL)
+    .default("1101"),
+    field(
+        "maxReconnectAttempts",
+        Shape::Number { least: 0, most: u32::MAX as u64 },
+        "How often a lost connection to the log is made again at once.",
+    )
+    .of(MYSQL)
+    .default("3"),
     field("slotName", name("a replication slot", Form::SlotName), "The replication slot.").of(POSTGRES).required(),
-    field("publication", name("a publication", Form::SlotName), "The publication.").of(POSTGRES).without("the slot's name and `_pub`"),
-    field("create", Shape::Bool, "Makes slot and publication and keeps the publication's tables in step; else a missing one is reported with the SQL that makes it.")
+    field("publication", name("a publication", Form::SlotName), "The publication.")
         .of(POSTGRES)
-        .default("false"),
-    field("postgres", Shape::Section(POSTGRES_FIELDS), "The connection field by field, and what only PostgreSQL has.").of(POSTGRES).without("`uri`"),
+        .without("the slot's name and `_pub`"),
+    field(
+        "create",
+        Shape::Bool,
+        "Makes slot and publication and keeps the publication's tables in step; else a missing one is \
+            reported with the SQL that makes it.",
+    )
+    .of(POSTGRES)
+    .default("false"),
+    field("postgres", Shape::Section(POSTGRES_FIELDS), "The connection field by field, and what only PostgreSQL has.")
+        .of(POSTGRES)
+        .without("`uri`"),
     field("snapshotMode", Shape::Word(NO_SNAPSHOT), "Kafka has no snapshots; this says so.").of(KAFKA).default("none"),
-    field("groupId", text("a consumer group"), "The name under which brokers list the reader. Offsets live in the sink.").of(KAFKA),
-    field("partitionedByPrimaryKey", Shape::Bool, "Asserts that all messages of one key are in one partition; required to write by key.").of(KAFKA).default("false"),
+    field("groupId", text("a consumer group"), "The name under which brokers list the reader. Offsets live in the sink.")
+        .of(KAFKA),
+    field(
+        "partitionedByPrimaryKey",
+        Shape::Bool,
+        "Asserts that all messages of one key are in one partition; required to write by key.",
+    )
+    .of(KAFKA)
+    .default("false"),
     field("schemaRegistry", address("an address"), "The schema registry, for `format: avro`.").of(KAFKA),
     field("schemaRegistryAuth", Shape::Texts { secret: true }, "What the schema registry wants to know.").of(KAFKA),
     field("kafka", Shape::Section(KAFKA_FIELDS), "Security of the connection.").of(KAFKA).without("off"),
@@ -68,6 +127,22 @@ pub(crate) static SOURCE: &[Field] = &[
 static JSONL_FORMATS: &[Word] = &[
     word("debezium", "One Debezium envelope a line, with or without its schema."),
     word("record", "One Kafka record a line: key and value as text, and headers."),
+];
+
+static DECIMALS: &[Word] = &[
+    word("auto", "As they look; what looks like digits and like base64 is refused."),
+    word("text", "As digits."),
+    word("base64", "As base64 of the unscaled value."),
+];
+
+static BINARY: &[Word] =
+    &[word("base64", "As base64."), word("base64url", "As base64 with `-` and `_`."), word("hex", "As hexadecimal digits.")];
+
+static TIME_UNITS: &[Word] = &[
+    word("none", "Nothing: they are refused."),
+    word("ms", "Milliseconds."),
+    word("us", "Microseconds."),
+    word("ns", "Nanoseconds."),
 ];
 
 static KAFKA_FORMATS: &[Word] = &[

@@ -153,13 +153,13 @@ impl Resolver<'_> {
     fn catalog_by_address(&mut self, section: &Section) -> &'static str {
         let scheme = section.text("uri").and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
         let (Some(uri), Some(scheme)) = (section.entry("uri"), scheme) else { return "sql" };
-        let (found, code, catalog) = match scheme {
-            "http" | "https" => ("the address of a REST catalog, which is not built yet", Code::NotBuilt, "rest"),
-            "file" => ("an address", Code::BadName, "sql"),
-            _ => ("the address of an object store or a server, which is not built yet", Code::NotBuilt, "sql"),
+        let (found, catalog) = match scheme {
+            "file" => return "sql",
+            "http" | "https" => ("the address of a REST catalog, which is not built yet", "rest"),
+            _ => ("the address of an object store or a server, which is not built yet", "sql"),
         };
-        if self.refuse_not_built || code != Code::NotBuilt {
-            self.complain(code, uri, found, "a directory", "Write the path alone, for example `./warehouse`.");
+        if self.refuse_not_built {
+            self.complain(Code::NotBuilt, uri, found, "a directory", "Write its path, for example `./warehouse`.");
         }
         catalog
     }

@@ -139,7 +139,7 @@ fn a_changed_file_is_a_pipeline_or_has_a_problem_with_a_place() {
     let originals = originals();
     let (good, bad) = (Cell::new(0), Cell::new(0));
     let strategy = (any::<Index>(), prop::collection::vec(change(), 0..5), any::<bool>());
-    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4_000) });
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) });
     let result = runner.run(&strategy, |(original, changes, refuse_not_built)| {
         let text = changed(&originals[original.index(originals.len())], &changes);
         match parse_as(&text, "pipeline.yaml", &Fixture, refuse_not_built) {

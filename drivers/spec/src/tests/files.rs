@@ -42,6 +42,14 @@ fn good_files_become_the_expected_model() {
 }
 
 #[test]
+fn the_quickstart_is_a_pipeline() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart/pipeline.yaml");
+    let pipeline = read(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(pipeline.name, "order-desk");
+    assert_eq!(pipeline.tables.len(), 8);
+}
+
+#[test]
 fn bad_files_have_exactly_the_expected_problems() {
     for path in files("bad") {
         let problems = read(&path).map(|_| ()).expect_err(&path.display().to_string());

@@ -13,7 +13,8 @@ use crate::{Code, Duration, GiveUp, OnTruncate, Pipeline, Problems, SchemaEvolut
 
 fn pipeline(source: &str, sink: &str, more: &str) -> Result<Pipeline, Problems> {
     let text = format!(
-        "pipeline: p\nsource: {{ kind: jsonl, path: a.jsonl{source} }}\nsink: {{ {sink} }}\ntables: [{{ source: shop.orders, primaryKey: [id] }}]\n{more}"
+        "pipeline: p\nsource: {{ kind: jsonl, path: a.jsonl{source} }}\nsink: {{ {sink} }}\ntables: [{{ \
+            source: shop.orders, primaryKey: [id] }}]\n{more}"
     );
     parse(&text, "pipeline.yaml", &Fixture)
 }
@@ -143,7 +144,8 @@ fn a_file_that_cannot_be_read_says_which_and_why() {
     let path = folder.path().join("none.yaml");
     let file = path.display();
     let expected = format!(
-        "{file}: found no such file, expected a pipeline file [unreadable-pipeline]\n    `urutau init` writes one; `-f FILE` names another.\n1 problem in {file}"
+        "{file}: found no such file, expected a pipeline file [unreadable-pipeline]\n    `urutau init` writes \
+            one; `-f FILE` names another.\n1 problem in {file}"
     );
     assert_eq!(load(&path).unwrap_err().to_string(), expected);
     let problems = load(folder.path()).unwrap_err();
