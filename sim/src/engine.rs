@@ -299,7 +299,7 @@ impl Engine {
         if self.stage != Stage::Faults || !self.lives(process) {
             return;
         }
-        let recovers = !self.processes[process].coordinator.status().running && self.processes.len() > 1;
+        let recovers = !self.processes[process].coordinator.is_running() && self.processes.len() > 1;
         let kill = self.plan.faults.kill * if recovers { self.plan.faults.kill_in_recovery } else { 1 };
         if self.random.chance(kill) {
             self.world.count(if recovers { "killed-in-recovery" } else { "killed" });
@@ -410,7 +410,7 @@ impl Engine {
         }
         let newer = match fact {
             Input::PipelineStateStored { id, outcome: StoreOutcome::Conflict { found: Some(found), .. } } => {
-                id.incarnation == ours && p.coordinator.status().running && found.incarnation > ours
+                id.incarnation == ours && p.coordinator.is_running() && found.incarnation > ours
             }
             Input::Committed { id, outcome: CommitOutcome::Superseded, .. } => id.incarnation == ours,
             _ => false,
@@ -433,7 +433,7 @@ impl Engine {
         if p.alive && !p.coordinator.is_stopped() {
             let known: BTreeSet<_> = p.coordinator.batches().into_iter().collect();
             let (bytes, held) = p.held();
-            let counted = p.coordinator.status().bytes_held;
+            let counted = p.coordinator.bytes_held();
             let (most, largest) = (self.plan.config.budget_bytes_max, p.largest_read);
             self.world.judge("rows-held-equal-rows-known", resources::rows_held_equal_rows_known(&held, &known));
             self.world.judge("budget-conserved", resources::budget_conserved(bytes, counted, most, largest));
@@ -485,9 +485,10 @@ impl Engine {
     }
 
     fn note_life(&mut self, process: usize) {
-        let incarnation = self.processes[process].coordinator.incarnation();
-        let status = self.processes[process].coordinator.status();
-        if status.running {
+        let p = &mut self.processes[process];
+        let incarnation = p.coordinator.incarnation();
+        if p.coordinator.is_running() && !p.is_noted {
+            p.is_noted = true;
             let first = *self.world.memory.incarnations.entry(incarnation).or_insert(process);
             let verdict = starting::one_process_per_incarnation(incarnation, process, first);
             self.world.judge("stale-incarnation-has-no-effect", verdict);
@@ -618,7 +619,9 @@ impl Engine {
                 }
                 self.judge_drained(process);
             }
-            StopReason::Config { .. } => self.world.judge("start-mode-only-without-state", wrong("nothing is wrong with the configuration")),
+            StopReason::Config { .. } => {
+                self.world.judge("start-mode-only-without-state", wrong("nothing is wrong with the configuration"))
+            }
             StopReason::Drained | StopReason::TableHalted { .. } => self.judge_drained(process),
         }
         self.need_a_life();
@@ -650,7 +653,7 @@ impl Engine {
 
     fn hands(&mut self) {
         for process in 0..self.processes.len() {
-            if self.lives(process) && self.processes[process].coordinator.status().running {
+            if self.lives(process) && self.processes[process].coordinator.is_running() {
                 self.operate(process);
             }
         }
@@ -803,7 +806,7 @@ impl Engine {
         let live = (0..self.processes.len()).rfind(|p| self.lives(*p));
         let quiet = live.is_some_and(|process| {
             let coordinator = &self.processes[process].coordinator;
-            coordinator.status().running && coordinator.waiting().iter().all(|w| w.what == "a snapshot")
+            coordinator.is_running() && coordinator.waiting().iter().all(|w| w.what == "a snapshot")
         });
         if !quiet || self.world.lacks(&self.members).is_some() {
             return;
@@ -905,7 +908,7 @@ fn brief(command: &Command) -> String {
     }
 }
 
-/// FNV-1a over what is hashed: the same on every machine.
+/// A hash that is the same on every machine.
 struct TraceHash(u64);
 
 impl TraceHash {
@@ -922,8 +925,14 @@ impl Hasher for TraceHash {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
         }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

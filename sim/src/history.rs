@@ -111,6 +111,36 @@ pub fn coordinate(server: u32, change: usize, row: usize) -> Coordinate {
     }
 }
 
+/// What a position or a cut covers of a history.
+#[derive(Clone, Debug, Default)]
+pub struct Covered {
+    /// How far each stream is covered.
+    upto: Vec<u64>,
+    within: Vec<(usize, Coordinate)>,
+    server: u32,
+}
+
+impl Covered {
+    /// Is a transaction, whole, in it?
+    pub fn holds(&self, history: &History, tx: usize) -> bool {
+        let t = &history.transactions[tx];
+        self.upto.get(t.stream).is_some_and(|offset| t.at < *offset)
+    }
+
+    /// Is all of a change in it?
+    pub fn covers(&self, history: &History, place: Place) -> bool {
+        if self.holds(history, place.tx) {
+            return true;
+        }
+        let last = match history.change(place).kind {
+            Kind::Moved(..) => 1,
+            Kind::Row(..) | Kind::Truncated | Kind::Schema(_) | Kind::Refused => 0,
+        };
+        let within = self.within.iter().find(|(tx, _)| *tx == place.tx);
+        within.is_some_and(|(_, covered)| coordinate(self.server, place.change, last) <= *covered)
+    }
+}
+
 impl Change {
     /// The rows that it sends.
     pub fn rows(&self, place: Place) -> Vec<RowImage> {
@@ -177,14 +207,16 @@ impl History {
         t.at < position.offset(&self.streams[t.stream]).0
     }
 
-    /// Is all of a change at or below a cut that was made under the numbering of `server`?
-    pub fn covers(&self, cut: &Cut, server: u32, place: Place) -> bool {
-        if self.holds(cut.upto(), place.tx) {
-            return true;
-        }
-        let rows = self.change(place).rows(place).len().max(1);
-        let within = cut.within().iter().find(|(transaction, _)| **transaction == self.name(place.tx));
-        within.is_some_and(|(_, w)| coordinate(server, place.change, rows - 1) <= w.last)
+    /// What a position holds, ready to be asked often.
+    pub fn held(&self, position: &Position) -> Covered {
+        Covered { upto: self.streams.iter().map(|s| position.offset(s).0).collect(), ..Covered::default() }
+    }
+
+    /// What a cut covers that was made under the numbering of `server`, ready to be asked often.
+    pub fn covered(&self, cut: &Cut, server: u32) -> Covered {
+        let number = |transaction: &Transaction| (0..self.transactions.len()).find(|tx| self.name(*tx) == *transaction);
+        let within = cut.within().iter().filter_map(|(transaction, w)| Some((number(transaction)?, w.last)));
+        Covered { within: within.collect(), server, ..self.held(cut.upto()) }
     }
 
     /// The last time at which something happens.

@@ -135,6 +135,7 @@ impl Plan {
             // The others are fast enough by themselves.
             config.checkpoint.rows = 50;
             config.read_bytes_max = 1_000;
+            config.budget_bytes_max = random.range(800, 2_000);
             config.checkpoint.bytes = 10_000;
         }
         Self { history, tables, config, source, faults }
@@ -239,9 +240,8 @@ fn history(random: &mut Random, tables: usize, streams: usize, refuses: bool) ->
     let mut history = History::empty(names, &["t0", "t1", "t2", "t3"][..tables]);
     let transactions = random.range(60, 160);
     // Of some tables all rows lie in one stream.
-    let home: Vec<Option<usize>> = (0..tables)
-        .map(|_| (streams == 1 || random.chance(400)).then(|| random.below(streams as u64) as usize))
-        .collect();
+    let home: Vec<Option<usize>> =
+        (0..tables).map(|_| (streams == 1 || random.chance(400)).then(|| random.below(streams as u64) as usize)).collect();
     let idle = random.below(tables as u64 + 1) as Tab;
     let late = (streams > 1 && random.chance(400)).then_some(streams - 1);
     let events = random.chance(600);

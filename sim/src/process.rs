@@ -87,6 +87,8 @@ pub struct Process {
     pub link: [u64; 2],
     /// When it is called next.
     pub timer: u64,
+    /// The oracle knows which life it lives.
+    pub is_noted: bool,
     /// An answer told it of a newer life.
     pub told_of_newer: bool,
     /// A person asked it to end.
@@ -128,6 +130,7 @@ impl Process {
             lanes: BTreeMap::new(),
             link: [0; 2],
             timer: 0,
+            is_noted: false,
             told_of_newer: false,
             asked_to_drain: false,
             resumed: BTreeSet::new(),

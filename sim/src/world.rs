@@ -147,7 +147,9 @@ impl World {
         let read_fails = self.unsteady && self.random.chance(self.plan.faults.read_fails);
         let failed = |id| Some(Mail::Fact(Input::Failed { id, why: "no answer".into() }));
         match output {
-            Output::ReadPipelineState { id } | Output::RecoverTable { id, .. } | Output::Resolve { id, .. } if read_fails => failed(*id),
+            Output::ReadPipelineState { id } | Output::RecoverTable { id, .. } | Output::Resolve { id, .. } if read_fails => {
+                failed(*id)
+            }
             Output::ReadPipelineState { id } => {
                 let state = self.record.clone().map(Box::new);
                 Some(Mail::Fact(Input::PipelineStateRead { id: *id, state, token: self.record_token() }))
@@ -256,7 +258,8 @@ impl World {
         let (outcome, landed) = match &mut self.targets[table] {
             Target::Staging(target) => target.commit(commit),
             Target::Versioned(target) => {
-                let newer = target.state().filter(|s| (s.incarnation, s.commit) > (commit.state.incarnation, commit.state.commit));
+                let newer =
+                    target.state().filter(|s| (s.incarnation, s.commit) > (commit.state.incarnation, commit.state.commit));
                 let (found, token) = (newer.cloned().map(Box::new), Token::from(""));
                 match found {
                     Some(_) if looks_first => (CommitOutcome::Conflict { found, token }, Landed::Refused),
@@ -280,7 +283,12 @@ impl World {
         let state = &commit.state;
         let history = self.history.clone();
         // A claim of a table without a state says nothing of where its copy begins.
-        if self.memory.bases[table].is_none() && state.cut != Default::default() {
+        if self.memory.bases[table].as_ref() != Some(&state.base) && state.commit.number > 0 {
+            // Where nothing compares, a life that found no beginning begins anew over an older one's that came late.
+            let anew = !self.plan.tables[table].staging && before.is_some_and(|b| b.commit.number == 0);
+            let first = self.memory.bases[table].is_none();
+            let moved = if first || anew { Ok(()) } else { Err(format!("the base of t{table} moves to {}", state.base)) };
+            self.judge("join-has-a-base", moved);
             let verdict = starting::join_has_a_base(&self.view(table), state, &self.memory.ends_told);
             self.judge("join-has-a-base", verdict);
             self.memory.bases[table] = Some(state.base.clone());
@@ -300,13 +308,19 @@ impl World {
             verdicts.push(("stale-incarnation-has-no-effect", verdict));
             verdicts.push(("position-never-regresses", durability::position_never_regresses(&view, before, state)));
         }
-        verdicts.push(("same-log-identity", if self.source.replaced { Ok(()) } else { starting::same_log_identity(&state.identity, &log) }));
+        verdicts.push((
+            "same-log-identity",
+            if self.source.replaced { Ok(()) } else { starting::same_log_identity(&state.identity, &log) },
+        ));
         let end = self.history.end(self.now).join(&self.source.told);
         verdicts.push(("never-ahead-of-source", starting::never_ahead_of_source(state.cut.upto(), &end)));
         let upto = state.cut.upto();
         verdicts.push(("position-names-finished-transactions", durability::position_names_finished_transactions(&history, upto)));
         let inside = &self.source.told_inside;
-        verdicts.push(("empty-transactions-do-not-confirm", durability::empty_transactions_do_not_confirm(upto, &self.told(), inside)));
+        verdicts.push((
+            "empty-transactions-do-not-confirm",
+            durability::empty_transactions_do_not_confirm(upto, &self.told(), inside),
+        ));
         verdicts.push(("one-image-per-key-per-commit", durability::one_image_per_key_per_commit(&images)));
         if chain {
             verdicts.push(("covered-row-has-no-effect", starting::covered_row_has_no_effect(&view, before, &rows, &smeared)));
@@ -340,7 +354,7 @@ impl World {
         if !self.plan.tables[table].staging && before.is_some_and(|b| b.incarnation != state.incarnation) {
             self.memory.effective[table] = None;
         }
-        self.judge_record_of(table);
+        self.judge_record_of(table, true);
     }
 
     /// All that was told by ends of transactions, keepalives outside of them, and openings.
@@ -361,8 +375,14 @@ impl World {
         }
         let takes = self.record.as_ref().is_none_or(|r| r.incarnation < new.incarnation);
         let (told, inside) = (self.told(), self.source.told_inside.clone());
-        self.judge("position-names-finished-transactions", durability::position_names_finished_transactions(&self.history.clone(), &new.quiet));
-        self.judge("empty-transactions-do-not-confirm", durability::empty_transactions_do_not_confirm(&new.quiet, &told, &inside));
+        self.judge(
+            "position-names-finished-transactions",
+            durability::position_names_finished_transactions(&self.history.clone(), &new.quiet),
+        );
+        self.judge(
+            "empty-transactions-do-not-confirm",
+            durability::empty_transactions_do_not_confirm(&new.quiet, &told, &inside),
+        );
         let before = self.record.replace(new.clone());
         self.record_writes += 1;
         let needs = |e: &kernel::state::TableRecord| e.phase == Phase::NeedsSnapshot;
@@ -375,7 +395,7 @@ impl World {
             if !takes {
                 self.judge_release(process, table, before.as_ref());
             }
-            self.judge_record_of(table);
+            self.judge_record_of(table, false);
             self.judge_naming(process, table);
         }
         StoreOutcome::Stored { token: self.record_token() }
@@ -384,7 +404,8 @@ impl World {
     /// A table that the record newly calls in need of a snapshot really needs one.
     fn judge_release(&mut self, process: &Process, table: Tab, before: Option<&PipelineState>) {
         let name = &self.history.tables[table];
-        let needs = |r: Option<&PipelineState>| r.and_then(|r| r.tables.get(name)).is_some_and(|e| e.phase == Phase::NeedsSnapshot);
+        let needs =
+            |r: Option<&PipelineState>| r.and_then(|r| r.tables.get(name)).is_some_and(|e| e.phase == Phase::NeedsSnapshot);
         if !needs(self.record.as_ref()) || needs(before) {
             return;
         }
@@ -393,18 +414,26 @@ impl World {
         let removed = !process.tables.contains(&table);
         let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
         let vanished = self.memory.ever_rolled[table];
-        let excused = self.memory.excused[table] || removed || elsewhere || !known || vanished || self.source.purged || self.plan.config.hold.is_some();
+        let excused = self.memory.excused[table]
+            || removed
+            || elsewhere
+            || !known
+            || vanished
+            || self.source.purged
+            || self.plan.config.hold.is_some();
         let floor = self.source.floor.join(&self.source.acknowledged);
         let verdict = starting::lost_is_true(&self.view(table), self.targets[table].state(), &floor, excused);
         self.judge("start-within-streamable", verdict);
         self.memory.excused[table] = true;
     }
 
-    /// What the record claims of a table is true, whatever happens later; and nothing written makes the table fall.
-    fn judge_record_of(&mut self, table: Tab) {
+    /// What the record claims of a table is true, whatever happens later; and nothing written makes the table fall. After a
+    /// commit only what it made is new.
+    fn judge_record_of(&mut self, table: Tab, after_commit: bool) {
         let Some(record) = self.record.clone() else { return };
         let Some(entry) = self.entry(table).cloned() else { return };
-        let verdict = durability::record_claims_truth(&self.view(table), &record, &entry, &self.targets[table].states());
+        let states = if after_commit { self.targets[table].state().into_iter().collect() } else { self.targets[table].states() };
+        let verdict = durability::record_claims_truth(&self.view(table), &record, &entry, &states);
         self.judge("record-claims-truth", verdict);
         let Some(state) = self.targets[table].state() else { return };
         // That an idle table was set back is noticed at its next commit; until then the record speaks of what is gone.
@@ -422,7 +451,9 @@ impl World {
 
     fn judge_naming(&mut self, process: &Process, table: Tab) {
         // Several streams, another numbering and short lists of ancestors make a later name right.
-        let exact = self.history.streams.len() == 1 && self.source.server == 0 && self.plan.config.ancestor_runs_max >= 16;
+        let all_count = self.plan.tables[table].on_truncate != kernel::config::OnTruncate::Ignore;
+        let lists_are_long = self.plan.config.ancestor_runs_max >= 16;
+        let exact = self.history.streams.len() == 1 && self.source.server == 0 && lists_are_long && all_count;
         let (Some(record), Some(entry)) = (self.record.clone(), self.entry(table).cloned()) else { return };
         // A keepalive between two transactions may be told in one reading and not in another.
         let quiet = record.quiet.offset(&self.history.streams[0]).0;
@@ -538,7 +569,7 @@ impl World {
             }
             let view = self.view(*table);
             let state = self.targets[*table].state();
-            if let Some(place) = view.needed().find(|place| self.history.holds(&end, place.tx) && !view.covers(state, *place)) {
+            if let Some(place) = view.lacks(state, &end) {
                 return Some(format!("{name} at {:?} lacks {}", state.map(|s| &s.cut), view.say(place)));
             }
             let visible = self.targets[*table].contents();

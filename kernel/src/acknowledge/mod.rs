@@ -253,7 +253,7 @@ impl Coordinator {
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
         match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
             // Until its base is stored the next life would begin somewhere else.
-            Phase::Streaming if table.is_blank() && self.begins_now(name) => Phase::Pending,
+            Phase::Streaming | Phase::Paused | Phase::Halted if table.is_blank() && self.begins_now(name) => Phase::Pending,
             phase => phase,
         }
     }
@@ -279,7 +279,10 @@ impl Coordinator {
         }
         // A commit that waits must not push the named one out of the list of ancestors: then a later one is named.
         let waits = table.flight.is_none() && !table.closed.is_empty();
-        while oldest + 1 < table.recent.len() && waits && table.recent.get(oldest).is_some_and(|r| self.crowds_out(table, r.commit)) {
+        while oldest + 1 < table.recent.len()
+            && waits
+            && table.recent.get(oldest).is_some_and(|r| self.crowds_out(table, r.commit))
+        {
             oldest += 1;
         }
         table.recent.get(oldest).map(|r| r.commit)

@@ -65,6 +65,8 @@ impl Coordinator {
         }
         let incarnation = self.incarnation;
         let runs_max = self.config.ancestor_runs_max;
+        // A table that begins in this life holds nothing of what an older life wrote and never finished.
+        let first_version = Version::new(incarnation, 0);
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(point) = table.closed.pop_front() else { return };
         let new = match &table.stored {
@@ -84,7 +86,7 @@ impl Coordinator {
                     sequence: point.last_sequence,
                     // A blank state is a claim of a table that had not begun.
                     base: if found.commit.number == 0 { point.before.clone() } else { found.base.clone() },
-                    begun: point.begun.unwrap_or(found.begun),
+                    begun: point.begun.unwrap_or(if found.commit.number == 0 { first_version } else { found.begun }),
                     schema: point.schema.clone(),
                     ..found.clone()
                 }
@@ -103,7 +105,7 @@ impl Coordinator {
                     sequence: point.last_sequence,
                     generation: 0,
                     base: point.before.clone(),
-                    begun: point.begun.unwrap_or_default(),
+                    begun: point.begun.unwrap_or(if point.kind == Kind::Claim { Version::default() } else { first_version }),
                     tiling: Vec::new(),
                     in_doubt: Vec::new(),
                     ahead: Position::START,

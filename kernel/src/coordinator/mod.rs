@@ -149,6 +149,16 @@ impl Coordinator {
         self.stage == Stage::Stopped
     }
 
+    /// Is the log open, and do rows flow?
+    pub fn is_running(&self) -> bool {
+        self.stage == Stage::Running
+    }
+
+    /// Bytes of rows held.
+    pub fn bytes_held(&self) -> u64 {
+        self.budget.used()
+    }
+
     /// The life's number; 0 until it is taken.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation

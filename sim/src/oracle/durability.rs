@@ -6,7 +6,7 @@ use kernel::position::{Cut, Position};
 use kernel::state::{Phase, PipelineState, TableRecord, TableState};
 
 use super::{Verdict, View};
-use crate::history::{Contents, History, Key, Place, server_of};
+use crate::history::{Contents, History, Key, Place};
 
 /// Changes that were visible under another server's numbering and are read again from their transaction's beginning: until
 /// that transaction is whole, a key may show what they made of it (rule P2).
@@ -35,7 +35,8 @@ struct Mismatch {
 }
 
 fn mismatch(view: &View<'_>, state: &TableState, visible: &Contents, smeared: &Smeared) -> Option<Mismatch> {
-    let covered = |place| view.covers(Some(state), place);
+    let all = view.covered(Some(state));
+    let covered = |place| all.covers(view.history, place);
     let expected = view.fold(covered);
     if expected == *visible {
         return None;
@@ -79,7 +80,9 @@ fn mismatch(view: &View<'_>, state: &TableState, visible: &Contents, smeared: &S
 /// Nothing that is acknowledged lacks at the sink: the other half of *position-covers-only-durable*.
 pub fn acknowledged_is_durable(view: &View<'_>, state: Option<&TableState>, acknowledged: &Position) -> Verdict {
     match view.lacks(state, acknowledged) {
-        Some(place) => Err(format!("acknowledged {acknowledged} passes {}, stored is {:?}", view.say(place), state.map(|s| &s.cut))),
+        Some(place) => {
+            Err(format!("acknowledged {acknowledged} passes {}, stored is {:?}", view.say(place), state.map(|s| &s.cut)))
+        }
         None => Ok(()),
     }
 }
@@ -92,7 +95,10 @@ pub fn position_never_regresses(view: &View<'_>, before: &TableState, after: &Ta
     if !judged || (whole && divided) {
         return Ok(());
     }
-    Err(format!("{} goes from {:?} ({:?}) back to {:?} ({:?})", view.history.tables[view.table], before.cut, before.commit, after.cut, after.commit))
+    Err(format!(
+        "{} goes from {:?} ({:?}) back to {:?} ({:?})",
+        view.history.tables[view.table], before.cut, before.commit, after.cut, after.commit
+    ))
 }
 
 /// No acknowledgement moves back within a session.
@@ -102,7 +108,11 @@ pub fn acknowledgement_never_regresses(before: &Position, after: &Position) -> V
 
 /// The record's quiet position and incarnation never move back.
 pub fn record_never_regresses(before: &PipelineState, after: &PipelineState) -> Verdict {
-    if contains(&after.quiet, &before.quiet) { Ok(()) } else { Err(format!("quiet goes from {} back to {}", before.quiet, after.quiet)) }
+    if contains(&after.quiet, &before.quiet) {
+        Ok(())
+    } else {
+        Err(format!("quiet goes from {} back to {}", before.quiet, after.quiet))
+    }
 }
 
 /// A table's checkpoints become visible in log order, one at a time: one commit of a life runs at once, and each is built upon
@@ -127,7 +137,17 @@ pub fn one_image_per_key_per_commit(images: &[Key]) -> Verdict {
 /// The named commit, and every one built upon it, lacks nothing up to `quiet`.
 pub fn record_claims_truth(view: &View<'_>, record: &PipelineState, entry: &TableRecord, states: &[&TableState]) -> Verdict {
     let Some(named) = entry.named else { return Ok(()) };
+    let mut proven: Vec<&TableState> = vec![];
     for state in states.iter().filter(|s| s.commit == named || s.ancestors.contains(named)) {
+        // One that covers what a proven one covers lacks nothing either.
+        let covers = |p: &&TableState| {
+            let same = p.identity.coordinates == state.identity.coordinates;
+            same && contains(state.cut.upto(), p.cut.upto()) && covers_parts(&state.cut, &p.cut)
+        };
+        if proven.iter().any(covers) {
+            continue;
+        }
+        proven.push(state);
         if let Some(place) = view.lacks(Some(state), &record.quiet) {
             let (commit, cut) = (state.commit, &state.cut);
             return Err(format!("quiet {} names {named:?}; {commit:?} at {cut:?} lacks {}", record.quiet, view.say(place)));
@@ -138,7 +158,12 @@ pub fn record_claims_truth(view: &View<'_>, record: &PipelineState, entry: &Tabl
 
 /// Where one stream is all, the oldest commit of which the record's claim is true can be known: a later one must not be named,
 /// since a table that is set back to the older one would be called lost. `remembered` are the commits that the life knows.
-pub fn record_names_the_oldest(view: &View<'_>, record: &PipelineState, entry: &TableRecord, remembered: &[&TableState]) -> Verdict {
+pub fn record_names_the_oldest(
+    view: &View<'_>,
+    record: &PipelineState,
+    entry: &TableRecord,
+    remembered: &[&TableState],
+) -> Verdict {
     let Some(named) = entry.named else { return Ok(()) };
     let Some(at) = remembered.iter().position(|s| s.commit == named) else { return Ok(()) };
     match at.checked_sub(1).map(|older| remembered[older]) {
@@ -194,7 +219,8 @@ pub fn release_before_pass(view: &View<'_>, entry: &TableRecord, state: Option<&
     if !matches!(entry.phase, Phase::Halted | Phase::Paused) {
         return Ok(());
     }
-    acknowledged_is_durable(view, state, acknowledged).map_err(|dump| format!("{} and not released: {dump}", entry.phase.as_str()))
+    acknowledged_is_durable(view, state, acknowledged)
+        .map_err(|dump| format!("{} and not released: {dump}", entry.phase.as_str()))
 }
 
 /// A stored position stands where transactions end, or between them; never inside one.
@@ -204,7 +230,9 @@ pub fn position_names_finished_transactions(history: &History, position: &Positi
         tx.at < offset && offset < tx.end
     };
     match history.transactions.iter().find(inside) {
-        Some(tx) => Err(format!("{position} stands inside the transaction that begins at {} of '{}'", tx.at, history.streams[tx.stream])),
+        Some(tx) => {
+            Err(format!("{position} stands inside the transaction that begins at {} of '{}'", tx.at, history.streams[tx.stream]))
+        }
         None => Ok(()),
     }
 }
@@ -219,17 +247,4 @@ fn covers_parts(cut: &Cut, other: &Cut) -> bool {
         transaction.at < cut.upto().offset(&transaction.stream)
             || cut.within().iter().any(|(t, ours)| t == transaction && theirs.last <= ours.last)
     })
-}
-
-/// The changes of transactions that a state covers in part.
-pub fn covered_in_part(view: &View<'_>, state: &TableState) -> Smeared {
-    let server = server_of(state.identity.coordinates.as_ref().map(|c| c.as_str()));
-    let mut parts = Smeared::new();
-    for place in view.needed() {
-        let whole = view.history.holds(state.cut.upto(), place.tx);
-        if !whole && view.history.covers(&state.cut, server, place) {
-            parts.entry(place.tx).or_default().push(place);
-        }
-    }
-    parts
 }

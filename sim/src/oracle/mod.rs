@@ -14,7 +14,7 @@ use kernel::config::{Join, OnTruncate};
 use kernel::position::Position;
 use kernel::state::TableState;
 
-use crate::history::{Contents, History, Key, Kind, Place, Tab, Value, server_of};
+use crate::history::{Contents, Covered, History, Key, Kind, Place, Tab, Value, server_of};
 use crate::plan::TablePlan;
 
 /// What a rule says of something: nothing, or what is wrong.
@@ -53,28 +53,29 @@ pub struct View<'a> {
 impl View<'_> {
     /// The changes that a complete copy has seen, in an order that keeps each key's.
     pub fn needed(&self) -> impl Iterator<Item = Place> {
+        let base = self.base.map(|base| self.history.held(base));
         let changes = self.history.of_table[self.table].iter().copied();
-        changes.filter(|place| self.is_needed(*place))
+        changes.filter(move |place| {
+            let before_base = match &base {
+                Some(base) => base.holds(self.history, place.tx),
+                // A table that begins now has promised nothing before its beginning is stored.
+                None => self.plan.join == Join::Now,
+            };
+            let truncated = self.history.change(*place).kind == Kind::Truncated;
+            !before_base && !(truncated && self.plan.on_truncate == OnTruncate::Ignore)
+        })
     }
 
-    fn is_needed(&self, place: Place) -> bool {
-        let before_base = match self.base {
-            Some(base) => self.history.holds(base, place.tx),
-            // A table that begins now has promised nothing before its beginning is stored.
-            None => self.plan.join == Join::Now,
-        };
-        let ignored = self.history.change(place).kind == Kind::Truncated && self.plan.on_truncate == OnTruncate::Ignore;
-        !before_base && !ignored
-    }
-
-    /// Does a copy with this state, or without any, cover a change?
-    pub fn covers(&self, state: Option<&TableState>, place: Place) -> bool {
-        state.is_some_and(|s| self.history.covers(&s.cut, server_of(s.identity.coordinates.as_ref().map(|c| c.as_str())), place))
+    /// What a copy with this state, or without any, covers.
+    pub fn covered(&self, state: Option<&TableState>) -> Covered {
+        let server = |s: &TableState| server_of(s.identity.coordinates.as_ref().map(|c| c.as_str()));
+        state.map(|s| self.history.covered(&s.cut, server(s))).unwrap_or_default()
     }
 
     /// The first change at or below `position` that a copy with this state lacks.
     pub fn lacks(&self, state: Option<&TableState>, position: &Position) -> Option<Place> {
-        self.needed().find(|place| self.history.holds(position, place.tx) && !self.covers(state, *place))
+        let (held, covered) = (self.history.held(position), self.covered(state));
+        self.needed().find(|place| held.holds(self.history, place.tx) && !covered.covers(self.history, *place))
     }
 
     /// What the table holds when exactly these changes have been applied.

@@ -30,7 +30,9 @@ pub fn dropped_was_never_visible(attempt: AttemptId, was_visible: bool) -> Verdi
 /// What a newer life still needs is not taken away as an older life's.
 pub fn discarded_was_not_needed(landed: &Landed) -> Verdict {
     match landed {
-        Landed::Gone(attempt, Deleted::Discarded) => Err(format!("{attempt:?} was discarded as an older life's, and a commit shows it")),
+        Landed::Gone(attempt, Deleted::Discarded) => {
+            Err(format!("{attempt:?} was discarded as an older life's, and a commit shows it"))
+        }
         _ => Ok(()),
     }
 }

@@ -14,7 +14,9 @@ use crate::history::{Contents, Kind, Place, RowImage};
 /// A table that is not called lost lacks nothing that can no longer be streamed.
 pub fn start_within_streamable(view: &View<'_>, state: Option<&TableState>, floor: &Position, lost: bool) -> Verdict {
     match view.lacks(state, floor) {
-        Some(place) if !lost => Err(format!("the log begins at {floor}, stored is {:?}: {} is lost silently", state.map(|s| &s.cut), view.say(place))),
+        Some(place) if !lost => {
+            Err(format!("the log begins at {floor}, stored is {:?}: {} is lost silently", state.map(|s| &s.cut), view.say(place)))
+        }
         _ => Ok(()),
     }
 }
@@ -24,7 +26,11 @@ pub fn lost_is_true(view: &View<'_>, state: Option<&TableState>, floor: &Positio
     if excused || view.lacks(state, floor).is_some() {
         return Ok(());
     }
-    Err(format!("{} is called lost at {:?}, the log begins at {floor}: it lacks nothing", view.history.tables[view.table], state.map(|s| &s.cut)))
+    Err(format!(
+        "{} is called lost at {:?}, the log begins at {floor}: it lacks nothing",
+        view.history.tables[view.table],
+        state.map(|s| &s.cut)
+    ))
 }
 
 /// A position of another history is refused.
@@ -45,7 +51,8 @@ pub fn never_ahead_of_source(position: &Position, end: &Position) -> Verdict {
 
 /// A row at or below a table's cut changes nothing; of a commit each row lies above the cut that it follows.
 pub fn covered_row_has_no_effect(view: &View<'_>, before: Option<&TableState>, rows: &[RowImage], smeared: &Smeared) -> Verdict {
-    let again = |row: &&RowImage| view.covers(before, row.place) && !smeared.contains_key(&row.place.tx);
+    let covered = view.covered(before);
+    let again = |row: &&RowImage| covered.covers(view.history, row.place) && !smeared.contains_key(&row.place.tx);
     if let Some(row) = rows.iter().find(again) {
         return Err(format!("{} is written again; covered was {:?}", view.say(row.place), before.map(|s| &s.cut)));
     }
@@ -71,7 +78,9 @@ pub fn no_row_is_skipped(
         return Ok(());
     }
     let brought: BTreeSet<Place> = rows.iter().map(|row| row.place).collect();
-    let owed: Vec<Place> = view.needed().filter(|p| view.covers(Some(after), *p) && !view.covers(before, *p)).collect();
+    let (now, then) = (view.covered(Some(after)), view.covered(before));
+    let is_owed = |place: &Place| now.covers(view.history, *place) && !then.covers(view.history, *place);
+    let owed: Vec<Place> = view.needed().filter(is_owed).collect();
     // What a TRUNCATE empties need not come.
     let empties = view.plan.on_truncate == OnTruncate::Propagate;
     let emptied = owed.iter().rposition(|p| empties && view.history.change(*p).kind == Kind::Truncated);
@@ -117,11 +126,19 @@ pub fn join_has_a_base(view: &View<'_>, state: &TableState, ends_told: &[Positio
 /// A table goes on only from a state that belongs to it: one that the record calls in need of a snapshot does not.
 pub fn goes_on_from_its_own_state(released: bool, before: Option<&TableState>, after: &TableState) -> Verdict {
     let data = after.commit.number > 0 && before.is_none_or(|b| b.commit != after.commit);
-    if released && data { Err(format!("{:?} is committed though the record says that a snapshot is needed", after.commit)) } else { Ok(()) }
+    if released && data {
+        Err(format!("{:?} is committed though the record says that a snapshot is needed", after.commit))
+    } else {
+        Ok(())
+    }
 }
 
 /// A life that begins when everything is at rest changes nothing.
-pub fn recovery_is_a_projection(table: &str, before: (&Option<TableState>, &Contents), after: (&Option<TableState>, &Contents)) -> Verdict {
+pub fn recovery_is_a_projection(
+    table: &str,
+    before: (&Option<TableState>, &Contents),
+    after: (&Option<TableState>, &Contents),
+) -> Verdict {
     let data = |s: &Option<TableState>| s.as_ref().map(|s| (s.cut.clone(), s.commit));
     if data(before.0) == data(after.0) && before.1 == after.1 {
         return Ok(());
@@ -134,7 +151,8 @@ pub fn recovery_is_a_projection(table: &str, before: (&Option<TableState>, &Cont
 /// rows come behind its change of schema then.
 pub fn schema_before_its_rows(view: &View<'_>, state: &TableState, rows: &[RowImage], smeared: &Smeared) -> Verdict {
     let before_base = |place: &&Place| view.base.is_some_and(|base| view.history.holds(base, place.tx));
-    let at_base = view.history.of_table[view.table].iter().filter(before_base).map(|p| view.history.change(*p).schema).next_back();
+    let at_base =
+        view.history.of_table[view.table].iter().filter(before_base).map(|p| view.history.change(*p).schema).next_back();
     let of = |name: &str| name.strip_prefix('s').and_then(|s| s.parse().ok());
     let named = state.schema.as_deref().and_then(of).or(at_base).unwrap_or(0);
     match rows.iter().find(|row| row.schema != named && !smeared.contains_key(&row.place.tx)) {
