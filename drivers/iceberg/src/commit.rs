@@ -1,0 +1,481 @@
+//! A commit: staged parts and the state become visible in one swap of the table's metadata.
+//!
+//! The order of what is made durable: data files (by the writer, before), vectors, manifests and their list, metadata, the
+//! swap. Each is flushed before something names it. Up to the swap everything may be done again with the same request:
+//! data files are used as they are, the rest is written anew, since it depends on the snapshot that it is built upon.
+//!
+//! What became of it is told as it is (rule C5). A commit that is already in the table's history is durable, whatever the
+//! token. If the token is not the table's, nothing is staged. What was written for a swap that certainly did not happen is
+//! deleted; if nobody knows, nothing is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use contract::{CommitRequest, Error, Kind, Staged, TableCommitter, Versioned, async_trait};
+use iceberg::TableUpdate;
+use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, Struct};
+use kernel::id::{CommitId, Incarnation, Token};
+use kernel::outcome::CommitOutcome;
+use kernel::state::TableState;
+
+use crate::blocking;
+use crate::catalog::{About, Commit, Loaded, Outcome};
+use crate::delta::{Live, Removed, RowDelta, StagedDelta, garbage, requirements, stage, unnamed};
+use crate::failpoint::failpoint;
+use crate::index::{Base, KeyIndex, KeyReader, Located, Made, Touched, VectorAt, brought_to, too_large};
+use crate::open::{OpenTable, data_directory, metadata_directory};
+use crate::state::{SNAPSHOT, Standing, entries, standing, token};
+use crate::table;
+use crate::vector;
+use crate::write::StagedPart;
+
+/// Commits to one table.
+pub(crate) struct Committer {
+    table: Arc<OpenTable>,
+    /// Where each key's row is, at some snapshot. `None`: to be built, or rows are only appended.
+    index: Option<KeyIndex>,
+}
+
+impl Committer {
+    pub(crate) fn new(table: Arc<OpenTable>) -> Self {
+        Self { table, index: None }
+    }
+
+    /// Builds the key index now, so that the first commit need not.
+    pub(crate) async fn build_index(&mut self) -> Result<(), Error> {
+        if !self.table.is_keyed() {
+            return Ok(());
+        }
+        let loaded = table::existing(self.table.catalog.as_ref(), &self.table.ident).await?;
+        let (table, index) = (Arc::clone(&self.table), self.index.take());
+        self.index = Some(blocking::run(move || index_at(&table, index, &loaded)).await?);
+        Ok(())
+    }
+
+    /// Where the row of each of some integer keys is.
+    #[cfg(test)]
+    pub(crate) async fn places(&mut self, keys: std::ops::Range<i64>) -> std::collections::BTreeMap<i64, (String, u32)> {
+        self.build_index().await.unwrap();
+        let index = self.index.as_ref().unwrap();
+        let column: arrow_array::ArrayRef = Arc::new(arrow_array::Int64Array::from_iter_values(keys.clone()));
+        let encoded = rows::EncodedKeys::encode_columns(&[column], &[rows::Type::Int64]).unwrap();
+        let place = |(row, key)| {
+            let (file, place) = index.place(&self.table.fingerprints.of(encoded.key(row)))?;
+            Some((key, (file.to_string(), place)))
+        };
+        keys.enumerate().filter_map(place).collect()
+    }
+
+    async fn try_commit(&mut self, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+        #[cfg_attr(not(feature = "failpoints"), expect(unused_mut, reason = "only a fault changes it"))]
+        let mut loaded = table::existing(self.table.catalog.as_ref(), &self.table.ident).await?;
+        let found = standing(&self.table.storage, &loaded).await?;
+        if let Some(outcome) = judge(request, &found, token(&loaded)) {
+            return Ok(outcome);
+        }
+        #[cfg(feature = "failpoints")]
+        if crate::failpoint::state_first() {
+            loaded = self.commit_state_first(&loaded, request).await?;
+        }
+        let is_state_only = !has_data(request) && found.describes_same_data(&request.state);
+        if is_state_only && self.table.catalog.compares_metadata() {
+            return self.commit_state(&loaded, &found, request).await;
+        }
+        self.check_columns(&loaded)?;
+        self.commit_data(loaded, request).await
+    }
+
+    /// A table whose columns others changed must still hold our rows.
+    fn check_columns(&self, loaded: &Loaded) -> Result<(), Error> {
+        let schema = loaded.metadata.current_schema();
+        if schema.schema_id() == self.table.layout.schema.schema_id() || self.table.layout.fits(schema) {
+            return Ok(());
+        }
+        let what = format!("the columns of table '{}' were changed while it was open", self.table.ident);
+        Err(Error::new(Kind::Rejected, "iceberg-table-changed", what, "start anew: the table is then opened as it is"))
+    }
+
+    /// A state of the same data: the properties change, no snapshot is made.
+    async fn commit_state(&mut self, base: &Loaded, found: &Standing, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+        let mut updates = entries(&self.table.pipeline, &request.state);
+        let mut changes = Vec::new();
+        match found.snapshot {
+            Some(id) => drop(updates.insert(SNAPSHOT.to_owned(), id.to_string())),
+            None => changes.push(TableUpdate::RemoveProperties { removals: vec![SNAPSHOT.to_owned()] }),
+        }
+        changes.push(TableUpdate::SetProperties { updates });
+        let commit = Commit { base, requirements: requirements(&base.metadata), updates: changes, about: About::Data };
+        match self.table.catalog.commit(commit).await {
+            Outcome::Committed { now, forgotten } => {
+                blocking::delete_quietly(Arc::clone(&self.table.storage), forgotten).await;
+                Ok(CommitOutcome::Durable { token: token(&now) })
+            }
+            Outcome::Conflict => self.judge_anew(request).await,
+            Outcome::Unknown(why) => Ok(CommitOutcome::Unknown { why }),
+            Outcome::Unsent(e) => Err(e),
+            Outcome::Refused(why) => Err(refused(&self.table, &why)),
+        }
+    }
+
+    async fn commit_data(&mut self, base: Loaded, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+        let job = Job {
+            table: Arc::clone(&self.table),
+            base: base.clone(),
+            staged: request.staged.clone(),
+            truncates: request.truncate_first,
+            summary: entries(&self.table.pipeline, &request.state),
+        };
+        let index = self.index.take();
+        let (index, prepared) = blocking::run(move || Ok(job.prepare(index))).await?;
+        self.index = index;
+        let prepared = prepared?;
+        let mut updates = prepared.delta.updates.clone();
+        let mut properties = entries(&self.table.pipeline, &request.state);
+        properties.insert(SNAPSHOT.to_owned(), prepared.delta.snapshot_id.to_string());
+        updates.push(TableUpdate::SetProperties { updates: properties });
+        let commit = Commit { base: &base, requirements: prepared.delta.requirements.clone(), updates, about: About::Data };
+        match self.table.catalog.commit(commit).await {
+            Outcome::Committed { now, forgotten } => {
+                self.finish(base, &now, request, prepared, forgotten).await;
+                Ok(CommitOutcome::Durable { token: token(&now) })
+            }
+            // Nothing is deleted: it may have happened, it may happen yet.
+            Outcome::Unknown(why) => {
+                self.settle();
+                Ok(CommitOutcome::Unknown { why })
+            }
+            Outcome::Conflict => {
+                self.give_up(prepared).await;
+                self.judge_anew(request).await
+            }
+            Outcome::Unsent(e) => {
+                self.give_up(prepared).await;
+                Err(e)
+            }
+            Outcome::Refused(why) => {
+                self.give_up(prepared).await;
+                Err(refused(&self.table, &why))
+            }
+        }
+    }
+
+    /// The commit is durable: the index follows, and what nothing names any more goes.
+    async fn finish(
+        &mut self,
+        before: Loaded,
+        now: &Loaded,
+        request: &CommitRequest,
+        prepared: Prepared,
+        forgotten: Vec<String>,
+    ) {
+        let (index, after, staged) = (self.index.take(), now.clone(), request.staged.clone());
+        let table = Arc::clone(&self.table);
+        let finished = blocking::run(move || {
+            let Prepared { delta, located, made, .. } = prepared;
+            let index = index.map(|mut index| {
+                index.apply(parts(&staged).into_iter(), &located, &made);
+                index
+            });
+            let dead = garbage(table.storage.as_ref(), &before.metadata, &after.metadata, &delta.expired).unwrap_or_else(|e| {
+                tracing::warn!(table = %table.ident, error = %e, "files of expired snapshots could not be found; a later start removes them");
+                Vec::new()
+            });
+            Ok((index, dead))
+        });
+        match finished.await {
+            Ok((index, mut dead)) => {
+                self.index = index;
+                dead.extend(forgotten);
+                blocking::delete_quietly(Arc::clone(&self.table.storage), dead).await;
+            }
+            // The commit stands; the index is built anew.
+            Err(e) => tracing::error!(table = %self.table.ident, error = %e, "the key index could not follow a commit"),
+        }
+    }
+
+    /// The swap did not happen: what was written for it goes.
+    async fn give_up(&mut self, prepared: Prepared) {
+        self.settle();
+        let files = prepared.written;
+        blocking::delete_quietly(Arc::clone(&self.table.storage), files).await;
+    }
+
+    fn settle(&mut self) {
+        if let Some(index) = &mut self.index {
+            // Less than before: always granted.
+            let _ = index.settle();
+        }
+    }
+
+    /// What the table says after a lost race.
+    async fn judge_anew(&self, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+        let loaded = table::existing(self.table.catalog.as_ref(), &self.table.ident).await?;
+        let (found, token) = (standing(&self.table.storage, &loaded).await?, token(&loaded));
+        Ok(judge(request, &found, token.clone()).unwrap_or(CommitOutcome::Conflict { found: found.state.map(Box::new), token }))
+    }
+
+    /// The fault that crash tests must notice: the state is visible before its data.
+    #[cfg(feature = "failpoints")]
+    async fn commit_state_first(&self, base: &Loaded, request: &CommitRequest) -> Result<Loaded, Error> {
+        let delta = RowDelta { summary: entries(&self.table.pipeline, &request.state), ..RowDelta::default() };
+        let (table, at) = (Arc::clone(&self.table), base.clone());
+        let staged = blocking::run(move || {
+            let staged = stage(table.storage.as_ref(), &at, delta, now_ms(), &names(&table, &at))?;
+            table.storage.put(&staged.files)?;
+            Ok(staged)
+        });
+        let staged = staged.await?;
+        let commit = Commit { base, requirements: staged.requirements, updates: staged.updates, about: About::Record };
+        match self.table.catalog.commit(commit).await {
+            Outcome::Committed { now, .. } => Ok(now),
+            other => Err(refused(&self.table, &format!("{other:?}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl TableCommitter for Committer {
+    async fn commit(&mut self, request: &CommitRequest) -> CommitOutcome {
+        let outcome = self.try_commit(request).await;
+        outcome.unwrap_or_else(|e| match e.kind {
+            Kind::Rejected | Kind::Config | Kind::Fatal => CommitOutcome::Rejected { why: e.to_string() },
+            Kind::Transient | Kind::PositionLost | Kind::Poison => CommitOutcome::Transient { why: e.to_string() },
+        })
+    }
+
+    async fn resolve(&mut self, commit: CommitId, incarnation: Incarnation) -> Result<Versioned<bool>, Error> {
+        let loaded = table::existing(self.table.catalog.as_ref(), &self.table.ident).await?;
+        let is_there = standing(&self.table.storage, &loaded).await?.state.is_some_and(|found| {
+            let is_newest = found.commit == commit && found.incarnation == incarnation;
+            is_newest || (commit.incarnation == incarnation && found.ancestors.contains(commit))
+        });
+        Ok(Versioned { value: is_there, token: token(&loaded) })
+    }
+
+    async fn drop_staged(&mut self, staged: Vec<Arc<Staged>>) {
+        let files = parts(&staged).iter().flat_map(|part| &part.files).map(|staged| staged.file.file_path().to_owned()).collect();
+        blocking::delete_quietly(Arc::clone(&self.table.storage), files).await;
+    }
+
+    async fn discard_older(&mut self, incarnation: Incarnation) {
+        let found = match table::existing(self.table.catalog.as_ref(), &self.table.ident).await {
+            Ok(loaded) => loaded,
+            Err(e) => return tracing::debug!(table = %self.table.ident, error = %e, "what older lives left stays for now"),
+        };
+        // Only a commit of this life makes sure that an older one cannot publish any more.
+        let standing = standing(&self.table.storage, &found).await;
+        let ours = standing.is_ok_and(|s| s.state.is_some_and(|state| state.incarnation == incarnation));
+        if !ours {
+            return;
+        }
+        let table = Arc::clone(&self.table);
+        let files = blocking::run(move || unnamed(table.storage.as_ref(), &found, incarnation));
+        match files.await {
+            Ok(files) => {
+                if !files.is_empty() {
+                    tracing::info!(table = %self.table.ident, files = files.len(), "files that older lives left are deleted");
+                }
+                blocking::delete_quietly(Arc::clone(&self.table.storage), files).await;
+            }
+            Err(e) => tracing::debug!(table = %self.table.ident, error = %e, "what older lives left stays for now"),
+        }
+    }
+}
+
+/// Says what a table's standing makes of a request, or `None` if it is to be carried out.
+fn judge(request: &CommitRequest, found: &Standing, token: Token) -> Option<CommitOutcome> {
+    if let Some(state) = &found.state {
+        if state.incarnation > request.state.incarnation {
+            return Some(CommitOutcome::Superseded);
+        }
+        if has_landed(request, state) {
+            return Some(CommitOutcome::Durable { token });
+        }
+    }
+    (token != request.token).then(|| CommitOutcome::Conflict { found: found.state.clone().map(Box::new), token })
+}
+
+/// Is the request in the history that ends with `found`? A commit id names data; a write without any is known by its state.
+fn has_landed(request: &CommitRequest, found: &TableState) -> bool {
+    if has_data(request) {
+        found.commit == request.state.commit || found.ancestors.contains(request.state.commit)
+    } else {
+        *found == request.state
+    }
+}
+
+fn has_data(request: &CommitRequest) -> bool {
+    request.truncate_first || !request.staged.is_empty()
+}
+
+impl Standing {
+    /// Can this state stand as a property, without a snapshot of its own? Only if the newest snapshot with a state
+    /// describes the same data, or if there is none (see `state`).
+    fn describes_same_data(&self, new: &TableState) -> bool {
+        self.snapshot.is_none() || self.state.as_ref().is_some_and(|found| found.commit == new.commit)
+    }
+}
+
+/// What a writer staged, as it was before it became opaque. Others than ours cannot be: each table has its own writer.
+fn parts(staged: &[Arc<Staged>]) -> Vec<&StagedPart> {
+    staged.iter().filter_map(|staged| staged.downcast_ref::<StagedPart>()).collect()
+}
+
+/// All that the blocking part of a commit needs.
+struct Job {
+    table: Arc<OpenTable>,
+    base: Loaded,
+    staged: Vec<Arc<Staged>>,
+    truncates: bool,
+    summary: HashMap<String, String>,
+}
+
+/// A commit that is written and only needs to be swapped in.
+struct Prepared {
+    delta: StagedDelta,
+    located: Located,
+    made: Made,
+    /// What was written for it.
+    written: Vec<String>,
+}
+
+impl Job {
+    /// Locates the rows, writes vectors, manifests and list. The index comes back in any case.
+    fn prepare(self, index: Option<KeyIndex>) -> (Option<KeyIndex>, Result<Prepared, Error>) {
+        let mut index = match self.table.is_keyed().then(|| index_at(&self.table, index, &self.base)).transpose() {
+            Ok(index) => index,
+            Err(e) => return (None, Err(e)),
+        };
+        let prepared = self.write(index.as_mut());
+        // An index that does not know its own table is worth nothing.
+        let differs = prepared.as_ref().is_err_and(|e| e.code == "iceberg-index-differs");
+        (index.filter(|_| !differs), prepared)
+    }
+
+    fn write(&self, mut index: Option<&mut KeyIndex>) -> Result<Prepared, Error> {
+        let parts = parts(&self.staged);
+        let located = match &mut index {
+            Some(index) => {
+                let all = parts.iter().copied();
+                let located = if self.truncates { index.locate_truncated(all) } else { index.locate(all) };
+                index.reserve(&located, parts.len()).map_err(|full| too_large(&full, self.table.ident.name()))?;
+                located
+            }
+            None => Located::default(),
+        };
+        let touched = index.as_ref().map(|index| index.touched(&located)).unwrap_or_default();
+        let mut written = Vec::new();
+        let prepared = self.write_files(&parts, touched, &mut written);
+        match prepared {
+            Ok((delta, made)) => Ok(Prepared { delta, located, made, written }),
+            Err(e) => {
+                for file in written {
+                    let _ = self.table.storage.delete(&file);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn write_files(
+        &self,
+        parts: &[&StagedPart],
+        touched: Vec<Touched>,
+        written: &mut Vec<String>,
+    ) -> Result<(StagedDelta, Made), Error> {
+        let (dead, touched): (Vec<_>, Vec<_>) = touched.into_iter().partition(Touched::is_dead);
+        let vectors = self.write_vectors(&touched, written)?;
+        let places = vectors.iter().filter_map(|v| Some((v.referenced_data_file()?.into(), VectorAt::of_file(v)?))).collect();
+        let removed = if self.truncates {
+            Removed::All
+        } else {
+            Removed::Files(dead.into_iter().map(|file| (file.path, file.sequence)).collect())
+        };
+        let added = parts.iter().flat_map(|part| &part.files).map(|staged| staged.file.clone()).collect();
+        let delta = RowDelta { added, vectors, removed, summary: self.summary.clone() };
+        let staged = stage(self.table.storage.as_ref(), &self.base, delta, now_ms(), &names(&self.table, &self.base))?;
+        written.extend(staged.files.iter().map(|(location, _)| location.clone()));
+        self.table.storage.put(&staged.files)?;
+        let made = Made { snapshot: Some(staged.snapshot_id), sequence: staged.sequence, vectors: places };
+        Ok((staged, made))
+    }
+
+    /// One file with the vector of each data file that keeps some of its rows.
+    fn write_vectors(&self, touched: &[Touched], written: &mut Vec<String>) -> Result<Vec<DataFile>, Error> {
+        if touched.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (bytes, placed) = vector::file(touched.iter().map(|file| (file.path.as_ref(), &file.dead)));
+        let location = self.table.commit_file_name(&data_directory(&self.base), "vectors", "puffin");
+        let size = bytes.len() as u64;
+        written.push(location.clone());
+        self.table.storage.put(&[(location.clone(), bytes.into())])?;
+        failpoint!("iceberg-vectors-written");
+        let spec_id = self.base.metadata.default_partition_spec_id();
+        placed.into_iter().map(|placed| vector_entry(&location, size, spec_id, placed)).collect()
+    }
+}
+
+/// A vector as a manifest describes it: a delete file that is a blob of a Puffin file.
+fn vector_entry(location: &str, size: u64, spec_id: i32, placed: vector::Placed) -> Result<DataFile, Error> {
+    DataFileBuilder::default()
+        .content(DataContentType::PositionDeletes)
+        .file_format(DataFileFormat::Puffin)
+        .file_path(location.to_owned())
+        .file_size_in_bytes(size)
+        .record_count(placed.cardinality)
+        .partition(Struct::empty())
+        .partition_spec_id(spec_id)
+        .referenced_data_file(Some(placed.data_file))
+        .content_offset(i64::try_from(placed.offset).ok())
+        .content_size_in_bytes(i64::try_from(placed.length).ok())
+        .build()
+        .map_err(|e| {
+            Error::new(
+                Kind::Fatal,
+                "iceberg-fault",
+                format!("a vector cannot be described: {e}"),
+                "this is a fault in urutau: please report it",
+            )
+        })
+}
+
+/// The key index at the snapshot of `loaded`.
+fn index_at(table: &OpenTable, index: Option<KeyIndex>, loaded: &Loaded) -> Result<KeyIndex, Error> {
+    let metadata = &loaded.metadata;
+    let base = Base { table: metadata.uuid(), key: table.layout.key_fields(), snapshot: metadata.current_snapshot_id() };
+    let index = index.unwrap_or_else(|| KeyIndex::empty(Base { snapshot: None, ..base.clone() }, &table.memory));
+    if *index.base() == base {
+        return Ok(index);
+    }
+    let live = Live::of(table.storage.as_ref(), metadata, metadata.current_snapshot().map(AsRef::as_ref))?;
+    let reader = KeyReader {
+        storage: table.storage.as_ref(),
+        key: &table.layout.key,
+        fingerprints: &table.fingerprints,
+        table: table.ident.name(),
+    };
+    brought_to(index, base, &live, &reader)
+}
+
+/// Names for the files of a commit that lie beside the metadata.
+fn names<'a>(table: &'a OpenTable, base: &Loaded) -> impl Fn(&str) -> String + 'a {
+    let directory = metadata_directory(base);
+    move |what| table.commit_file_name(&directory, what, "avro")
+}
+
+fn refused(table: &OpenTable, why: &str) -> Error {
+    let what = format!("the catalogue refuses a commit to table '{}': {why}", table.ident);
+    Error::new(
+        Kind::Rejected,
+        "iceberg-commit-refused",
+        what,
+        "see what is wrong with the table's metadata; if nothing is, please report it",
+    )
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

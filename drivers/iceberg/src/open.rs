@@ -1,0 +1,130 @@
+//! An open table: what its writer and its committer both know.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use contract::SinkTable;
+use iceberg::TableIdent;
+use kernel::id::{AttemptId, Incarnation};
+
+use crate::catalog::{Catalog, Loaded};
+use crate::index::{Fingerprints, Memory};
+use crate::storage::Storage;
+use crate::table::Layout;
+
+/// A table, opened for one life.
+#[derive(Debug)]
+pub(crate) struct OpenTable {
+    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) ident: TableIdent,
+    pub(crate) pipeline: String,
+    pub(crate) incarnation: Incarnation,
+    /// What is to be written to it.
+    pub(crate) wanted: SinkTable,
+    /// As it was when it was opened.
+    pub(crate) layout: Layout,
+    pub(crate) spec_id: i32,
+    opened: Loaded,
+    pub(crate) fingerprints: Fingerprints,
+    /// The index memory of all tables of the sink.
+    pub(crate) memory: Arc<Memory>,
+}
+
+/// What all tables of a sink share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) pipeline: String,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl OpenTable {
+    /// A table that was found to be fit.
+    pub(crate) fn new(shared: &Shared, found: &Loaded, wanted: &SinkTable, layout: Layout, incarnation: Incarnation) -> Self {
+        let Shared { catalog, storage, pipeline, memory } = shared.clone();
+        Self {
+            catalog,
+            storage,
+            pipeline,
+            memory,
+            incarnation,
+            wanted: wanted.clone(),
+            layout,
+            ident: found.ident.clone(),
+            spec_id: found.metadata.default_partition_spec_id(),
+            opened: found.clone(),
+            fingerprints: Fingerprints::random(),
+        }
+    }
+
+    /// Are rows applied by key?
+    pub(crate) fn is_keyed(&self) -> bool {
+        !self.layout.key.is_empty()
+    }
+
+    /// The table's properties as they were when it was opened.
+    pub(crate) fn properties(&self) -> &HashMap<String, String> {
+        self.opened.metadata.properties()
+    }
+
+    /// Where data files and vectors lie.
+    pub(crate) fn data_directory(&self) -> String {
+        data_directory(&self.opened)
+    }
+
+    /// The name of the `count`-th data file of an attempt. Made anew each time: an attempt may be written again after a
+    /// failure, and a name is used once.
+    pub(crate) fn data_file_name(&self, attempt: AttemptId, count: usize) -> String {
+        let life = life_prefix(attempt.incarnation);
+        format!("{}/{life}a{}-{count:03}-{}.parquet", self.data_directory(), attempt.number, unique())
+    }
+
+    /// The name of a file that a commit of this life writes: `vectors`, a manifest, a list.
+    pub(crate) fn commit_file_name(&self, directory: &str, what: &str, ending: &str) -> String {
+        format!("{directory}/{}{what}-{}.{ending}", life_prefix(self.incarnation), unique())
+    }
+}
+
+/// Where the data files and vectors of a table lie.
+pub(crate) fn data_directory(loaded: &Loaded) -> String {
+    format!("{}/data", loaded.metadata.location())
+}
+
+/// Where the manifests, lists and metadata files of a table lie.
+pub(crate) fn metadata_directory(loaded: &Loaded) -> String {
+    format!("{}/metadata", loaded.metadata.location())
+}
+
+/// What the name of each file of a life begins with.
+fn life_prefix(incarnation: Incarnation) -> String {
+    format!("i{incarnation}-")
+}
+
+/// The life that a file's name tells, if it tells one.
+pub(crate) fn life_of(location: &str) -> Option<Incarnation> {
+    let name = location.rsplit('/').next()?;
+    let (number, _) = name.strip_prefix('i')?.split_once('-')?;
+    let canonical = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    canonical.then(|| number.parse().ok()).flatten().map(Incarnation)
+}
+
+fn unique() -> String {
+    uuid::Uuid::new_v4().simple().to_string()[..12].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_name_tells_its_life() {
+        assert_eq!(life_of("file:///w/t/data/i12-a7-001-0123456789ab.parquet"), Some(Incarnation(12)));
+        assert_eq!(life_of("file:///w/t/metadata/i3-data-0123456789ab.avro"), Some(Incarnation(3)));
+        assert_eq!(life_of("file:///w/t/data/00000-0-0123.parquet"), None);
+        assert_eq!(life_of("file:///w/t/data/i-1.parquet"), None);
+        assert_eq!(life_of("file:///w/t/data/i+1-x.parquet"), None);
+        assert_eq!(life_of("file:///w/t/metadata/i99999999999-x.avro"), None);
+    }
+}

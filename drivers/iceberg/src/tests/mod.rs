@@ -1,0 +1,9 @@
+//! The sink as a whole, on a directory: what a commit does, what becomes of it, and what others may do to its tables.
+
+mod commits;
+mod expiry;
+mod faults;
+mod foreign;
+mod index;
+mod types;
+mod world;
