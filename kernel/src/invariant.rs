@@ -36,6 +36,14 @@ impl Coordinator {
         if !self.has_begun() {
             return Ok(());
         }
+        // Starting and positions
+        self.same_log_identity()?;
+        for (name, table) in &self.tables {
+            self.join_has_a_base(name, table)?;
+            self.start_within_streamable(name, table)?;
+            self.never_ahead_of_source(name, table)?;
+            self.start_mode_only_without_state(name)?;
+        }
         // Durability and acknowledging
         self.acknowledged_within_received()?;
         self.quiet_before_acknowledged()?;
@@ -46,14 +54,6 @@ impl Coordinator {
             self.commit_in_order_per_table(name, table)?;
             self.everything_owed_is_tracked(name, table)?;
             self.effective_cut_never_falls(name, table)?;
-        }
-        // Starting and positions
-        self.same_log_identity()?;
-        for (name, table) in &self.tables {
-            self.join_has_a_base(name, table)?;
-            self.start_within_streamable(name, table)?;
-            self.never_ahead_of_source(name, table)?;
-            self.start_mode_only_without_state(name)?;
         }
         // Commit outcomes
         self.superseded_means_stopped()?;
@@ -187,14 +187,14 @@ impl Coordinator {
     }
 
     fn never_ahead_of_source(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
-        let known = self.log.end.join(&self.log.received);
+        let known = &self.log.known_end;
         let beyond = |stored: &Position| {
             stored
                 .streams()
                 .any(|(stream, offset)| self.log.identity.streams.contains_key(stream) && offset > known.offset(stream))
         };
         // A log that has become shorter ends this life; until then what was taken is committed.
-        if !self.drain.is_closing() && table.is_member() && table.stored.as_ref().is_some_and(|s| beyond(s.cut.upto())) {
+        if !self.drain.is_closing() && table.is_member() && table.stored.is_some() && beyond(self.stored_stand(name).upto()) {
             return broken(
                 "never-ahead-of-source",
                 format!("{name}: {:?}, the log ends at {known}", table.stored.as_ref().map(|s| &s.cut)),

@@ -122,12 +122,14 @@ bugs! {
     LineageByNumber => "record-claims-truth",
     /// What the reader had received counts as complete, not what the table had taken.
     QuietByArrival => "position-covers-only-durable",
+    /// On sinks without compare-and-set writes the state before the data.
+    StateBeforeData => "position-covers-only-durable",
     /// On `Conflict` tries again whatever was found.
     ConflictRetriedBlindly => "position-covers-only-durable",
     /// After a foreign commit retries without asking whether a newer life has begun.
     RetryWithoutValidation => "only-current-incarnation-deletes",
-    /// A pause writes the own cut, not the effective one.
-    PauseFallsToOwnCut => "effective-cut-never-falls",
+    /// A claim takes a commit id of its own, so that the record no longer speaks of the state.
+    ClaimTakesNewId => "effective-cut-never-falls",
     /// Keeps one divided transaction a cut.
     OneWithin => "within-names-the-same-row",
     /// On going back chooses the reader's position for every table's cut.

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use kernel::coordinator::{Coordinator, Input, Operator, Output, StopReason};
-use kernel::id::Incarnation;
+use kernel::id::{Incarnation, TableName};
 use kernel::outcome::{CommitOutcome, StoreOutcome, WriteOutcome};
 use kernel::planted::PlantedBug;
 use kernel::state::{Phase, TableState};
@@ -19,6 +19,7 @@ use crate::oracle::{Violation, outcomes, resources, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Lane, Mail, Process};
 use crate::random::{Random, mix};
+use crate::scenario::{Scenario, Then, When};
 use crate::sinks::Target;
 use crate::world::World;
 
@@ -47,11 +48,22 @@ pub fn run(seed: u64, bug: Option<PlantedBug>, trace: bool) -> Report {
     Engine::new(plan, random, trace).run()
 }
 
+/// Plays a scenario.
+pub fn play(scenario: &Scenario, bug: Option<PlantedBug>, trace: bool) -> Report {
+    let mut plan = scenario.plan.clone();
+    plan.config.planted = bug;
+    let mut engine = Engine::new(plan, Random::new(1), trace);
+    engine.script.clone_from(&scenario.script);
+    engine.last = engine.last.max(scenario.ends());
+    engine.run()
+}
+
 #[derive(Debug)]
 enum Event {
     Land { process: usize, command: Command, fate: Fate },
     Arrive { process: usize, mail: Mail },
     Timer { process: usize },
+    Script { step: usize },
     Boot,
     Wake { process: usize },
     Hands,
@@ -100,6 +112,9 @@ enum Stage {
     AtRest { since: u64, process: usize },
 }
 
+/// Answers of older lives that are kept to be given to later ones.
+const OLD_ANSWERS_MAX: usize = 100;
+
 struct Engine {
     world: World,
     plan: Rc<Plan>,
@@ -112,6 +127,11 @@ struct Engine {
     booting: bool,
     members: BTreeSet<Tab>,
     at_rest: Vec<(Option<TableState>, Contents)>,
+    /// What a scenario has happen, and how often each of its occasions has come.
+    script: Vec<(When, Then)>,
+    occasions: Vec<usize>,
+    /// Answers to lives, to be given to later ones.
+    old_answers: Vec<Input>,
     inputs: u64,
     hash: TraceHash,
     marks: BTreeMap<&'static str, u64>,
@@ -141,6 +161,9 @@ impl Engine {
             booting: true,
             members,
             at_rest: vec![],
+            script: vec![],
+            occasions: vec![],
+            old_answers: vec![],
             inputs: 0,
             hash: TraceHash(0xCBF2_9CE4_8422_2325),
             marks: BTreeMap::new(),
@@ -152,6 +175,12 @@ impl Engine {
 
     fn run(mut self) -> Report {
         self.say_plan();
+        self.occasions = vec![0; self.script.len()];
+        for step in 0..self.script.len() {
+            if let When::At(at) = self.script[step].0 {
+                self.at(at, Event::Script { step });
+            }
+        }
         self.at(0, Event::Boot);
         self.at(10, Event::Hands);
         self.at(self.last + 100, Event::Heal);
@@ -232,6 +261,7 @@ impl Engine {
                     self.drain(process);
                 }
             }
+            Event::Script { step } => self.act(step),
             Event::Wake { process } => self.wake(process),
             Event::Hands => {
                 self.hands();
@@ -329,21 +359,29 @@ impl Engine {
         self.need_a_life();
     }
 
-    /// An older life's answer reaches a newer one, too: it names another life, so it must have no effect.
+    /// An older life's answer reaches a newer one, too, perhaps long after: it names another life, so it must have no effect.
     fn stale_copy(&mut self, process: usize, mail: &Mail) {
         let Mail::Fact(fact) = mail else { return };
-        if self.stage != Stage::Faults || !self.random.chance(self.plan.faults.stale_answers) {
+        if self.stage != Stage::Faults || self.plan.faults.stale_answers == 0 {
             return;
         }
         let Some(of) = incarnation_of(fact) else { return };
-        let lived = self.world.memory.incarnations.get(&of) == Some(&process);
-        let newer = (0..self.processes.len()).rfind(|p| {
-            let other = self.processes[*p].coordinator.incarnation();
-            *p != process && self.lives(*p) && other > of
-        });
-        if let (true, Some(newer)) = (lived, newer) {
+        if self.world.memory.incarnations.get(&of) != Some(&process) {
+            return;
+        }
+        if self.old_answers.len() < OLD_ANSWERS_MAX {
+            self.old_answers.push(fact.clone());
+        }
+        if !self.random.chance(self.plan.faults.stale_answers) {
+            return;
+        }
+        let old = self.random.pick(&self.old_answers).clone();
+        let newer = (0..self.processes.len()).rfind(|p| self.lives(*p) && self.processes[*p].coordinator.is_running());
+        if let (Some(newer), Some(of)) = (newer, incarnation_of(&old))
+            && self.processes[newer].coordinator.incarnation() > of
+        {
             self.world.count("stale-copy");
-            self.arrive(newer, Mail::Fact(fact.clone()));
+            self.arrive(newer, Mail::Fact(old));
         }
     }
 
@@ -525,8 +563,65 @@ impl Engine {
         at
     }
 
+    /// What a scenario has happen at a time.
+    fn act(&mut self, step: usize) {
+        match self.script[step].1.clone() {
+            Then::Dies(process) => {
+                self.kill(process);
+                self.processes[process].lose_mail = false;
+                self.need_a_life();
+            }
+            Then::StandsStill(process, until) => {
+                self.tell(|| format!("p{process} stands still"));
+                self.processes[process].paused = true;
+                self.at(until, Event::Wake { process });
+                self.need_a_life();
+            }
+            Then::IsSetBack(table, steps) => {
+                self.world.roll_back(table, steps);
+            }
+            Then::Asked(process, operator) => {
+                if let Operator::Release(name) = &operator
+                    && let Some(table) = self.world.history.table(name)
+                {
+                    self.world.excuse(table);
+                }
+                self.arrive(process, Mail::Fact(Input::Operator(operator)));
+            }
+            Then::LandsAt(_) | Then::IsLost | Then::AnswerIsLost | Then::SenderDies => {}
+        }
+    }
+
+    /// What a scenario has become of a command, if it speaks of it.
+    fn scripted(&mut self, process: usize, command: &Command) -> Option<Then> {
+        let mut then = None;
+        for step in 0..self.script.len() {
+            let When::Sends { process: p, what, table, nth } = self.script[step].0 else { continue };
+            let (is, of) = kind(command);
+            let same_table = table.is_none() || table == of.and_then(|name| self.world.history.table(&name));
+            if p == process && is == what && same_table {
+                self.occasions[step] += 1;
+                if self.occasions[step] == nth {
+                    then = then.or(Some(self.script[step].1.clone()));
+                }
+            }
+        }
+        then
+    }
+
     /// Sends a command on its way, and decides what becomes of it.
     fn send(&mut self, process: usize, command: Command) {
+        match self.scripted(process, &command) {
+            Some(Then::LandsAt(at)) => return self.at(at, Event::Land { process, command, fate: Fate::Answered }),
+            Some(Then::IsLost) => return self.answer(process, self.now + 2, unknown(&command)),
+            Some(Then::AnswerIsLost) => return self.at(self.now + 1, Event::Land { process, command, fate: Fate::AnswerLost }),
+            Some(Then::SenderDies) => {
+                self.kill(process);
+                self.processes[process].lose_mail = false;
+                return self.need_a_life();
+            }
+            _ => {}
+        }
         let calm = self.stage != Stage::Faults;
         let slow = if self.random.chance(100) && !calm { self.plan.faults.slow.max(2) } else { 2 };
         let mut at = self.now + self.random.range(1, slow);
@@ -534,6 +629,13 @@ impl Engine {
             let last = self.processes[process].lanes.entry(lane).or_default();
             at = at.max(*last + 1);
             *last = at;
+        }
+        if let (Command::Coordinator(Output::Acknowledge { session, .. }), false) = (&command, calm)
+            && self.random.chance(self.plan.faults.lost_acknowledgement)
+        {
+            // An acknowledgement has no answer: it is lost with its session.
+            self.world.count("acknowledgement-lost");
+            return self.world.source.end_session(*session);
         }
         let answer = unknown(&command);
         if calm || answer.is_none() || !self.random.chance(self.plan.faults.unknown) {
@@ -893,6 +995,18 @@ fn incarnation_of(fact: &Input) -> Option<Incarnation> {
         | Input::Refused { id, .. } => Some(id.incarnation),
         Input::Written { attempt, .. } => Some(attempt.incarnation),
         Input::LogRead { .. } | Input::Operator(_) | Input::Timeout => None,
+    }
+}
+
+/// What a scenario calls a command, and the table that it is about.
+fn kind(command: &Command) -> (&'static str, Option<TableName>) {
+    match command {
+        Command::Write { .. } => ("write", None),
+        Command::Coordinator(Output::Commit { table, .. }) => ("commit", Some(table.clone())),
+        Command::Coordinator(Output::StorePipelineState { .. }) => ("record", None),
+        Command::Coordinator(Output::Acknowledge { .. }) => ("acknowledge", None),
+        Command::Coordinator(Output::Resolve { table, .. }) => ("resolve", Some(table.clone())),
+        Command::Coordinator(_) => ("", None),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod oracle;
 pub mod plan;
 pub mod process;
 pub mod random;
+pub mod scenario;
 pub mod sinks;
 pub mod source;
 pub mod world;

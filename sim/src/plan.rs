@@ -81,6 +81,8 @@ pub struct Faults {
     pub purge: u64,
     /// The session to the source is lost.
     pub session: u64,
+    /// An acknowledgement is lost with its session.
+    pub lost_acknowledgement: u64,
     /// Another log stands in this one's place for a while.
     pub replaced: u64,
     /// The log is shorter for a while.
@@ -219,8 +221,9 @@ fn faults(random: &mut Random, tables: usize) -> Faults {
         hands: random.sometimes(500, 300),
         purge: random.sometimes(80, 20),
         session: random.sometimes(300, 10),
-        replaced: random.sometimes(60, 15),
-        cut_short: random.sometimes(60, 15),
+        lost_acknowledgement: random.sometimes(200, 300),
+        replaced: random.sometimes(80, 25),
+        cut_short: random.sometimes(80, 25),
         other_server: random.sometimes(150, 30),
         source_away: random.sometimes(200, 30),
         poison: random.sometimes(80, 15),

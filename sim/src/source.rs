@@ -173,6 +173,11 @@ impl Source {
         self.readers.clear();
     }
 
+    /// Ends one session.
+    pub fn end_session(&mut self, session: Session) {
+        self.readers.remove(&session);
+    }
+
     /// Can this session still speak?
     pub fn is_open(&self, session: Session) -> bool {
         self.readers.contains_key(&session)

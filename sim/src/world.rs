@@ -61,6 +61,8 @@ pub struct Memory {
     pub smeared: Vec<Smeared>,
     /// A foreign hand set the table back, and nothing was committed since.
     pub rolled: Vec<bool>,
+    /// What a life could know to be durable before that: its acknowledgement may be on the way still.
+    pub rolled_over: Vec<Position>,
     /// A foreign hand ever did.
     pub ever_rolled: Vec<bool>,
     /// A person or the time released the table, or it began without a base: that it needs a snapshot is right.
@@ -85,6 +87,7 @@ impl World {
             bases: vec![None; tables],
             smeared: vec![Smeared::new(); tables],
             rolled: vec![false; tables],
+            rolled_over: vec![Position::START; tables],
             ever_rolled: vec![false; tables],
             excused: plan.tables.iter().map(|t| t.join == kernel::config::Join::Snapshot).collect(),
             effective: vec![None; tables],
@@ -297,6 +300,13 @@ impl World {
         let rows: Vec<_> = self.targets[table].rows_of(&commit.staged).into_iter().map(|(row, _)| row).collect();
         let images = self.targets[table].images_of(&commit.staged);
         let visible = self.targets[table].contents();
+        // What the state before divides by another server's numbers is read again.
+        if let Some(before) = before.filter(|b| b.identity.coordinates != state.identity.coordinates) {
+            let divided: BTreeSet<_> = before.cut.within().keys().cloned().collect();
+            for place in history.of_table[table].iter().filter(|place| divided.contains(&history.name(place.tx))) {
+                self.memory.smeared[table].entry(place.tx).or_default().push(*place);
+            }
+        }
         let smeared = self.memory.smeared[table].clone();
         let view = self.view(table);
         let chain = view.plan.staging || before.is_none_or(|b| b.incarnation == state.incarnation);
@@ -351,7 +361,8 @@ impl World {
             }
         }
         let _ = number;
-        if !self.plan.tables[table].staging && before.is_some_and(|b| b.incarnation != state.incarnation) {
+        // Where nothing compares, a life may claim an older state than the one that an older life wrote meanwhile.
+        if !self.plan.tables[table].staging && before.is_some_and(|b| b.incarnation != state.incarnation && b.cut != state.cut) {
             self.memory.effective[table] = None;
         }
         self.judge_record_of(table, true);
@@ -485,7 +496,8 @@ impl World {
         self.judge("empty-transactions-do-not-confirm", verdict);
         for table in 0..self.targets.len() {
             let Some(entry) = self.entry(table).cloned() else { continue };
-            if entry.phase == Phase::NeedsSnapshot || self.memory.rolled[table] || self.source.purged {
+            let outstanding = durability::contains(&self.memory.rolled_over[table], upto);
+            if entry.phase == Phase::NeedsSnapshot || self.memory.rolled[table] || outstanding || self.source.purged {
                 continue;
             }
             let state = self.targets[table].state();
@@ -521,10 +533,15 @@ impl World {
 
     /// A foreign hand sets a table back.
     pub fn roll_back(&mut self, table: Tab, steps: usize) -> bool {
+        let mut known = self.record.as_ref().map(|r| r.quiet.clone()).unwrap_or_default();
+        for state in self.targets[table].states() {
+            known.join_with(state.cut.upto());
+        }
         let Target::Staging(target) = &mut self.targets[table] else { return false };
         if !target.roll_back(steps) {
             return false;
         }
+        self.memory.rolled_over[table].join_with(&known);
         self.memory.rolled[table] = true;
         self.memory.ever_rolled[table] = true;
         self.memory.effective[table] = None;

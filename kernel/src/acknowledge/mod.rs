@@ -466,7 +466,7 @@ impl Coordinator {
             }
         }
         let all_recorded = self.tables.keys().all(|name| self.record.known.tables.contains_key(name));
-        if all_recorded { upto } else { Position::START }
+        if all_recorded { upto.meet(&self.log.received) } else { Position::START }
     }
 
     /// Level, not edge: what may be acknowledged can rise without a new record, and is said again in each session.

@@ -71,6 +71,10 @@ impl Coordinator {
         let Some(point) = table.closed.pop_front() else { return };
         let new = match &table.stored {
             // A commit id names data: a claim changes none and keeps the one that it found, and all the rest.
+            Some(found) if point.kind == Kind::Claim && planted!(self.config, ClaimTakesNewId) => {
+                table.commits += 1;
+                TableState { incarnation, commit: CommitId { incarnation, number: table.commits }, ..found.clone() }
+            }
             Some(found) if point.kind == Kind::Claim => TableState { format: FORMAT, incarnation, ..found.clone() },
             Some(found) => {
                 table.commits += 1;
@@ -180,7 +184,9 @@ impl Coordinator {
         let Some(table) = self.tables.get_mut(name) else { return };
         let token = table.token.clone();
         let Some(flight) = &mut table.flight else { return };
-        let step = if step == Step::Write && (flight.written || flight.point.rows.is_empty()) { Step::Commit } else { step };
+        let state_first = planted!(self.config, StateBeforeData) && flight.attempt.is_none();
+        let nothing = flight.written || flight.point.rows.is_empty() || state_first;
+        let step = if step == Step::Write && nothing { Step::Commit } else { step };
         flight.step = step;
         flight.command = id;
         flight.since = now;
@@ -253,6 +259,10 @@ impl Coordinator {
                 flight.point.bytes = 0;
                 let rows = core::mem::take(&mut flight.point.rows);
                 self.give_back(&rows);
+                if planted!(self.config, StateBeforeData) {
+                    let token = self.tables.get(&name).map(|t| t.token.clone()).unwrap_or_else(|| Token::from(""));
+                    return self.durable(&name, token);
+                }
                 self.issue(&name, Step::Commit);
             }
             WriteOutcome::Rejected { why } => self.halt(&name, why),
@@ -294,6 +304,12 @@ impl Coordinator {
             return self.stale_answer();
         }
         match outcome {
+            CommitOutcome::Durable { token } if self.writes_after_state(name) => {
+                if let Some(table) = self.tables.get_mut(name) {
+                    table.token = token;
+                }
+                self.attempt_after_state(name);
+            }
             CommitOutcome::Durable { token } => self.durable(name, token),
             CommitOutcome::Conflict { found, token } => self.conflict(name, found.map(|s| *s), token),
             CommitOutcome::Unknown { why } => self.commit_unknown(name, why),
@@ -301,6 +317,22 @@ impl Coordinator {
             CommitOutcome::Rejected { why } => self.halt(name, why),
             CommitOutcome::Transient { why } => self.again(name, Step::Commit, why),
         }
+    }
+
+    /// A planted bug: the state is written, the data is not.
+    fn writes_after_state(&self, name: &TableName) -> bool {
+        let flight = self.tables.get(name).and_then(|t| t.flight.as_ref());
+        planted!(self.config, StateBeforeData) && flight.is_some_and(|f| f.attempt.is_none() && !f.point.rows.is_empty())
+    }
+
+    /// A planted bug, continued: now the data.
+    fn attempt_after_state(&mut self, name: &TableName) {
+        self.next_attempt += 1;
+        let attempt = AttemptId { incarnation: self.incarnation, number: self.next_attempt };
+        if let Some(flight) = self.tables.get_mut(name).and_then(|t| t.flight.as_mut()) {
+            flight.attempt = Some(attempt);
+        }
+        self.issue(name, Step::Write);
     }
 
     /// It may have happened, it may happen yet. The same commit id with the same token again, or a look for it.
@@ -372,7 +404,7 @@ impl Coordinator {
         self.give_up(name);
         if let Some(state) = &found {
             // Another life read the log further than it reached when this one opened it.
-            self.log.end.join_with(state.cut.upto());
+            self.log.known_end.join_with(state.cut.upto());
         }
         let Some(table) = self.tables.get_mut(name) else { return };
         table.schema = found.as_ref().and_then(|s| s.schema.clone());

@@ -238,6 +238,7 @@ impl Coordinator {
         self.log.identity = identity;
         self.log.floor = floor.clone();
         self.log.end = end.clone();
+        self.log.known_end = end.clone();
         // What is said in a session counts from what can't be streamed any more anyway.
         self.log.said = floor.clone();
         self.log.acknowledged.join_with(&floor);
@@ -347,7 +348,7 @@ impl Coordinator {
         if !needs_already && !late {
             self.say_started(name, stored.as_ref(), &floor, lost);
         }
-        if lost || (joins && join == Join::Snapshot) {
+        if (lost && !planted!(self.config, LostTableInMeet)) || (joins && join == Join::Snapshot) {
             phase = Phase::NeedsSnapshot;
         }
         let waits = if join == Join::Now { Duration(0) } else { self.config.checkpoint.age };
@@ -371,9 +372,7 @@ impl Coordinator {
             table.why = Some(format!("the log can be read from {floor} on only, and its copy stands at {:?}", table.taken));
             self.mark("position-lost");
         }
-        if !(lost && planted!(self.config, LostTableInMeet)) {
-            self.want(name, phase);
-        }
+        self.want(name, phase);
     }
 
     /// Where the stored state of a table says that it stands in this log. A row's coordinate holds only on the server whose log

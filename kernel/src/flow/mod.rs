@@ -69,7 +69,7 @@ impl Budget {
 
     fn release(&mut self, batch: BatchId) {
         if let Some(held) = self.held.remove(&batch) {
-            self.used -= held.bytes;
+            self.used = self.used.saturating_sub(held.bytes);
             self.given_back += held.bytes;
             self.released.push_back(batch);
         }
@@ -125,6 +125,8 @@ pub(crate) struct Log {
     pub(crate) floor: Position,
     /// Where it ended when it was last opened.
     pub(crate) end: Position,
+    /// It ends there or later: what was read and found since is in it.
+    pub(crate) known_end: Position,
     /// Where the log ended when it was first opened.
     pub(crate) first_end: Option<Position>,
     /// The read whose answer is awaited.

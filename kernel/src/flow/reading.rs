@@ -89,6 +89,7 @@ impl Coordinator {
                 }
                 self.log.read.join_with(&upto);
                 self.log.received.join_with(&upto);
+                self.log.known_end.join_with(&upto);
                 self.take_end(&transaction, &upto);
             }
             LogEvent::Keepalive { upto } => {
@@ -96,6 +97,7 @@ impl Coordinator {
                 if self.log.inside.is_empty() || planted!(self.config, KeepaliveInsideTransaction) {
                     self.log.read.join_with(&upto);
                     self.log.received.join_with(&upto);
+                    self.log.known_end.join_with(&upto);
                     self.take_keepalive(&upto);
                 } else {
                     self.mark("keepalive-inside-transaction");

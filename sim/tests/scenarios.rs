@@ -1,0 +1,103 @@
+//! The rare ones, directed: each is clean by the rules, and the wrong rule that it is about is found in it.
+
+use kernel::coordinator::Operator;
+use kernel::planted::PlantedBug;
+use sim::engine::{self, Report};
+use sim::scenario::{Scenario, Then, When, sends, table};
+
+#[track_caller]
+fn clean(scenario: &Scenario) -> Report {
+    let report = engine::play(scenario, None, true);
+    assert_eq!(report.violation, None, "by the rules nothing may break:\n{}", report.trace.join("\n"));
+    report
+}
+
+#[track_caller]
+fn finds(scenario: &Scenario, bug: PlantedBug, rule: &str) {
+    let report = engine::play(scenario, Some(bug), true);
+    let violation = report.violation.unwrap_or_else(|| panic!("the wrong rule must be found in\n{}", report.trace.join("\n")));
+    assert_eq!(violation.rule, rule, "{violation}");
+}
+
+/// Life 1 wrote data of two transactions and died while its state was under way. Life 2 begins below them and has written the
+/// first one anew. Now the old state lands: it says that the delete in the second is covered, and what is visible is older.
+#[test]
+fn three_lives_and_a_state_that_comes_late() {
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (2, &[(9, Some(101))]), (3, &[(9, None)])];
+    let story = Scenario::of_one_table(false, log)
+        // The claim and the first commit, which is answered so late that the next checkpoint takes both transactions.
+        .when(sends(0, "commit", 2), Then::LandsAt(60))
+        .when(sends(0, "commit", 3), Then::LandsAt(200))
+        .when(When::At(100), Then::Dies(0))
+        .when(sends(1, "commit", 2), Then::LandsAt(300))
+        .when(When::At(250), Then::Dies(1));
+    clean(&story);
+    let mut unclaimed = story.clone();
+    // Without claims the commits come one earlier.
+    unclaimed.script[0].0 = sends(0, "commit", 1);
+    unclaimed.script[1].0 = sends(0, "commit", 2);
+    unclaimed.script[3].0 = sends(1, "commit", 1);
+    finds(&unclaimed, PlantedBug::NoClaim, "position-covers-only-durable");
+}
+
+/// The data of a checkpoint is visible, its state is not: the process dies between the two.
+#[test]
+fn killed_between_data_and_state() {
+    let log: &[(u64, &[(u8, Option<u32>)])] =
+        &[(1, &[(1, Some(100))]), (2, &[(1, Some(101)), (2, Some(102))]), (3, &[(2, None)])];
+    let story = Scenario::of_one_table(false, log).when(sends(0, "commit", 2), Then::SenderDies);
+    let report = clean(&story);
+    assert_eq!(report.marks.get("claim"), Some(&3), "three lives claim the table: {:?}", report.marks);
+    let turned_round = Scenario::of_one_table(false, log).when(sends(0, "write", 1), Then::SenderDies);
+    clean(&turned_round);
+    finds(&turned_round, PlantedBug::StateBeforeData, "position-covers-only-durable");
+}
+
+/// A foreign hand sets the table back to before the new life's first commit, so that a stale process meets the very state that
+/// it expects. What it has staged is deleted already.
+#[test]
+fn a_rollback_and_a_stale_process() {
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(101))]), (150, &[(3, Some(102))])];
+    let story = Scenario::of_one_table(true, log)
+        .when(sends(0, "commit", 2), Then::LandsAt(130))
+        .when(When::At(60), Then::StandsStill(0, 135))
+        .when(When::At(125), Then::IsSetBack(0, 1));
+    clean(&story);
+    finds(&story, PlantedBug::RetryWithoutValidation, "only-current-incarnation-deletes");
+}
+
+/// The record names a commit that a foreign hand took away. The next life commits upon an older one, with a higher number.
+#[test]
+fn a_higher_number_is_not_a_later_commit() {
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[
+        (1, &[(1, Some(100))]),
+        (30, &[(2, Some(101))]),
+        (60, &[(3, Some(102))]),
+        (61, &[(4, Some(103))]),
+        (90, &[(5, Some(104))]),
+    ];
+    let said = |nth| (sends(0, "acknowledge", nth), Then::IsLost);
+    let mut story = Scenario::of_one_table(true, log)
+        .when(When::At(120), Then::Dies(0))
+        .when(When::At(121), Then::IsSetBack(0, 2))
+        // Before the record can say that the named commit is gone, the second life dies.
+        .when(sends(1, "record", 2), Then::LandsAt(400))
+        .when(sends(1, "commit", 2), Then::SenderDies);
+    story.script.extend((1..=6).map(said));
+    clean(&story);
+    finds(&story, PlantedBug::LineageByNumber, "record-claims-truth");
+}
+
+/// A table was released while its rows were being written. That the sink refuses them comes afterwards, and undoes nothing.
+#[test]
+fn a_refusal_that_comes_late_undoes_no_release() {
+    // The sink refuses values that leave 7 when they are divided by 61.
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(61 + 7))])];
+    let mut story = Scenario::of_one_table(true, log)
+        .when(sends(0, "write", 2), Then::LandsAt(100))
+        .when(When::At(60), Then::Asked(0, Operator::Pause(table(0))))
+        .when(When::At(61), Then::Asked(0, Operator::Release(table(0))));
+    story.plan.faults.rejects = true;
+    clean(&story);
+    finds(&story, PlantedBug::HaltUndoesRelease, "release-before-pass");
+}
