@@ -101,6 +101,10 @@ impl<E: Env> Pump<E> {
             }
             self.drain();
         }
+        // Only now: a read that was answered is in the store before the machine has heard of it.
+        if let (Err(violation), None) = (self.check(), &self.stopped) {
+            self.stopped = Some(StopReason::Violation { rule: violation.rule, dump: violation.dump });
+        }
         self.env.observe(&self.coordinator);
     }
 
@@ -110,11 +114,6 @@ impl<E: Env> Pump<E> {
         }
         while let Some(output) = self.worker.poll_output() {
             self.carry_out_for_worker(output);
-        }
-        if let Err(violation) = self.check()
-            && self.stopped.is_none()
-        {
-            self.stopped = Some(StopReason::Violation { rule: violation.rule, dump: violation.dump });
         }
     }
 
