@@ -5,43 +5,93 @@
 
 use crate::environment::{Environment, FILE_BYTES_MAX};
 use crate::path::Path;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Place, Problem};
 use crate::shown::printable;
-use crate::yaml::{Content, Node, Scalar};
+use crate::yaml::{Content, Node, Scalar, TEXT_BYTES_MAX};
 
 /// Replaces in the whole tree.
 pub(crate) fn replace(node: &mut Node, environment: &dyn Environment, problems: &mut Vec<Problem>) {
-    replace_below(node, &mut Path::default(), environment, problems);
+    Replacer { environment, problems, path: Path::default(), bytes_left: TEXT_BYTES_MAX }.below(node);
 }
 
-fn replace_below(node: &mut Node, path: &mut Path, environment: &dyn Environment, problems: &mut Vec<Problem>) {
-    match &mut node.content {
-        Content::Scalar(scalar) if scalar.text.contains("${") => match replaced(&scalar.text, environment) {
-            Ok(text) => replace_scalar(scalar, text),
-            Err(wrongs) => {
-                for wrong in wrongs {
-                    problems.push(wrong.problem(path, node.at.line, node.at.column));
+struct Replacer<'a> {
+    environment: &'a dyn Environment,
+    problems: &'a mut Vec<Problem>,
+    path: Path,
+    /// So much may still come from outside: a small file can name a large one many times.
+    bytes_left: usize,
+}
+
+impl Replacer<'_> {
+    fn below(&mut self, node: &mut Node) {
+        match &mut node.content {
+            Content::Scalar(scalar) if scalar.text.contains("${") => match self.replaced(&scalar.text) {
+                Ok(text) => replace_scalar(scalar, text),
+                Err(wrongs) => {
+                    for wrong in wrongs {
+                        self.problems.push(wrong.problem(&self.path, node.at));
+                    }
+                    node.content = Content::Broken;
                 }
-                node.content = Content::Broken;
+            },
+            Content::Scalar(_) | Content::Broken => {}
+            Content::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let outer = self.path.len();
+                    self.path.enter_item(index);
+                    self.below(item);
+                    self.path.truncate(outer);
+                }
             }
-        },
-        Content::Scalar(_) | Content::Broken => {}
-        Content::List(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                let outer = path.len();
-                path.enter_item(index);
-                replace_below(item, path, environment, problems);
-                path.truncate(outer);
+            Content::Map(entries) => {
+                for (key, value) in entries {
+                    let outer = self.path.len();
+                    self.path.enter(&key.name);
+                    self.below(value);
+                    self.path.truncate(outer);
+                }
             }
         }
-        Content::Map(entries) => {
-            for (key, value) in entries {
-                let outer = path.len();
-                path.enter(&key.name);
-                replace_below(value, path, environment, problems);
-                path.truncate(outer);
+    }
+
+    fn replaced(&mut self, text: &str) -> Result<Text, Vec<Wrong>> {
+        let mut value = String::new();
+        let mut from_outside = false;
+        let mut wrongs = Vec::new();
+        let mut rest = text;
+        while let Some(start) = rest.find("${") {
+            let (before, after) = rest.split_at(start);
+            let inner = &after[2..];
+            if let Some(before) = before.strip_suffix('$') {
+                value.push_str(before);
+                value.push_str("${");
+                rest = inner;
+                continue;
             }
+            value.push_str(before);
+            let Some(end) = inner.find('}') else {
+                wrongs.push(not_closed());
+                return Err(wrongs);
+            };
+            match looked_up(&inner[..end], self.environment).and_then(|found| self.within_bounds(found)) {
+                Ok(found) => value.push_str(&found),
+                Err(wrong) => wrongs.push(wrong),
+            }
+            from_outside = true;
+            rest = &inner[end + 1..];
         }
+        value.push_str(rest);
+        if wrongs.is_empty() { Ok(Text { value, from_outside }) } else { Err(wrongs) }
+    }
+
+    fn within_bounds(&mut self, text: String) -> Result<String, Wrong> {
+        self.bytes_left = self.bytes_left.checked_sub(text.len()).ok_or_else(|| Wrong {
+            code: Code::BadReplacement,
+            found: format!("more than {TEXT_BYTES_MAX} bytes from variables and files"),
+            expected: "a few values",
+            hint: "Is a large file named many times?".into(),
+        })?;
+        Ok(text)
     }
 }
 
@@ -67,36 +117,6 @@ struct Wrong {
 }
 
 const FORMS: &str = "`${env:NAME}` or `${file:PATH}`";
-
-fn replaced(text: &str, environment: &dyn Environment) -> Result<Text, Vec<Wrong>> {
-    let mut value = String::new();
-    let mut from_outside = false;
-    let mut wrongs = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let (before, after) = rest.split_at(start);
-        let inner = &after[2..];
-        if let Some(before) = before.strip_suffix('$') {
-            value.push_str(before);
-            value.push_str("${");
-            rest = inner;
-            continue;
-        }
-        value.push_str(before);
-        let Some(end) = inner.find('}') else {
-            wrongs.push(not_closed());
-            return Err(wrongs);
-        };
-        match looked_up(&inner[..end], environment) {
-            Ok(found) => value.push_str(&found),
-            Err(wrong) => wrongs.push(wrong),
-        }
-        from_outside = true;
-        rest = &inner[end + 1..];
-    }
-    value.push_str(rest);
-    if wrongs.is_empty() { Ok(Text { value, from_outside }) } else { Err(wrongs) }
-}
 
 fn looked_up(what: &str, environment: &dyn Environment) -> Result<String, Wrong> {
     match what.split_once(':') {
@@ -170,11 +190,11 @@ fn not_closed() -> Wrong {
 }
 
 impl Wrong {
-    fn problem(self, path: &Path, line: usize, column: usize) -> Problem {
+    fn problem(self, path: &Path, at: Place) -> Problem {
         Problem {
             path: path.to_string(),
-            line,
-            column,
+            line: at.line,
+            column: at.column,
             found: self.found,
             expected: self.expected.to_owned(),
             hint: self.hint,

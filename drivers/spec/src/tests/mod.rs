@@ -36,6 +36,7 @@ impl Environment for Fixture {
         match path.to_str() {
             Some("/run/secrets/address") => Ok(b"/hunter2/warehouse\n".to_vec()),
             Some("/run/secrets/binary") => Ok(vec![0xff, 0xfe]),
+            Some("/run/secrets/large") => Ok(vec![b'x'; 1 << 20]),
             Some("/run/secrets/huge") => Ok(vec![b'x'; 2 << 20]),
             _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
         }

@@ -164,6 +164,19 @@ fn a_file_that_is_far_too_large_is_not_looked_at() {
 }
 
 #[test]
+fn a_small_file_cannot_be_made_large_by_what_it_repeats() {
+    let list = |item: &str| format!("[{}]", vec![item; 40].join(", "));
+    let aliases = format!("pipeline: &big \"{}\"\ntables: {}", "x".repeat(1 << 20), list("*big"));
+    let problems = parse(&aliases, "pipeline.yaml", &Fixture).unwrap_err();
+    assert_eq!(problems.list().len(), 1);
+    assert_eq!(problems.list()[0].found, "a file that its aliases make too large");
+    let files = format!("pipeline: p\ntables: {}", list("\"${file:/run/secrets/large}\""));
+    let problems = parse(&files, "pipeline.yaml", &Fixture).unwrap_err();
+    let too_much = problems.list().iter().filter(|problem| problem.found == "more than 16777216 bytes from variables and files");
+    assert_eq!(too_much.count(), 24);
+}
+
+#[test]
 fn problems_are_values_for_programs_too() {
     let problems = pipeline("", "kind: nul", "").unwrap_err();
     assert_eq!(

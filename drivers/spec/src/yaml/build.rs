@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use granit_parser::{Event, ScalarStyle, Tag};
 
-use super::{Content, DEPTH_MAX, Key, NODES_MAX, Node, Scalar};
+use super::{Content, DEPTH_MAX, Key, NODES_MAX, Node, Scalar, TEXT_BYTES_MAX};
 use crate::path::Path;
 use crate::problem::{Code, Place, Problem};
 
@@ -13,7 +13,21 @@ pub(super) struct Builder<'a> {
     open: Vec<Open>,
     anchors: BTreeMap<usize, Measured>,
     root: Option<Node>,
+    size: Size,
+}
+
+/// How many values there are, and how many bytes of text in them.
+#[derive(Clone, Copy, Default)]
+struct Size {
     nodes: usize,
+    bytes: usize,
+}
+
+impl std::ops::AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        self.nodes += other.nodes;
+        self.bytes += other.bytes;
+    }
 }
 
 /// A list or section whose end has not come yet.
@@ -21,7 +35,7 @@ struct Open {
     at: Place,
     anchor: usize,
     depth: usize,
-    nodes: usize,
+    size: Size,
     body: Body,
 }
 
@@ -30,17 +44,17 @@ enum Body {
     Map { entries: Vec<(Key, Node)>, waiting: Option<Key>, merged: Vec<Node> },
 }
 
-/// A finished node with the levels and values in it.
+/// A finished node with the levels in it and its size.
 #[derive(Clone)]
 struct Measured {
     node: Node,
     depth: usize,
-    nodes: usize,
+    size: Size,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(problems: &'a mut Vec<Problem>) -> Self {
-        Self { problems, open: Vec::new(), anchors: BTreeMap::new(), root: None, nodes: 0 }
+        Self { problems, open: Vec::new(), anchors: BTreeMap::new(), root: None, size: Size::default() }
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
@@ -76,8 +90,10 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain && !tag.as_deref().is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
                 self.check_tag(tag.as_deref(), at);
+                let size = Size { nodes: 1, bytes: text.len() };
                 let content = Content::Scalar(Scalar { text: text.into_owned(), plain, written: None });
-                self.finished(Measured { node: Node { at, content }, depth: 0, nodes: 1 }, anchor)
+                self.size += size;
+                self.finished(Measured { node: Node { at, content }, depth: 0, size }, anchor, at)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), at);
@@ -89,7 +105,10 @@ impl<'a> Builder<'a> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
-                Some(target) => self.finished(target, 0),
+                Some(target) => {
+                    self.size += target.size;
+                    self.finished(target, 0, at)
+                }
                 None => {
                     let hint = "An alias can only repeat what is complete before it.";
                     self.complain(
@@ -99,21 +118,23 @@ impl<'a> Builder<'a> {
                         "an anchor (`&name`) before it",
                         hint,
                     );
-                    self.finished(broken(at), 0)
+                    self.finished(broken(at), 0, at)
                 }
             },
             Event::UnresolvedAlias(name) => {
                 let found = format!("the alias `*{name}`");
                 let hint = format!("Mark what it repeats with `&{name}`, or put it in quotes if the asterisk is meant.");
                 self.complain(Code::UnknownAnchor, at, &found, "an alias with an anchor before it", &hint);
-                self.finished(broken(at), 0)
+                self.finished(broken(at), 0, at)
             }
             _ => true,
         }
     }
 
     fn begin(&mut self, at: Place, anchor: usize, body: Body) -> bool {
-        self.open.push(Open { at, anchor, depth: 0, nodes: 1, body });
+        let size = Size { nodes: 1, bytes: 0 };
+        self.size += size;
+        self.open.push(Open { at, anchor, depth: 0, size, body });
         true
     }
 
@@ -124,15 +145,15 @@ impl<'a> Builder<'a> {
             Body::Map { entries, merged, .. } => Content::Map(self.merge(entries, merged)),
         };
         let node = Node { at: open.at, content };
-        self.finished(Measured { node, depth: open.depth + 1, nodes: open.nodes }, open.anchor)
+        self.finished(Measured { node, depth: open.depth + 1, size: open.size }, open.anchor, open.at)
     }
 
-    /// Puts a finished value where it belongs.
-    fn finished(&mut self, value: Measured, anchor: usize) -> bool {
-        self.nodes += value.nodes;
-        if self.nodes > NODES_MAX || self.open.len() + value.depth > DEPTH_MAX {
-            let expected = format!("at most {NODES_MAX} values, at most {DEPTH_MAX} levels deep");
-            self.complain(Code::YamlFeature, value.node.at, "a file that its aliases make too large", &expected, "");
+    /// Puts a finished value where it belongs. `at` is where it is mentioned, which is not where it stands if an alias does.
+    fn finished(&mut self, value: Measured, anchor: usize, at: Place) -> bool {
+        let Size { nodes, bytes } = self.size;
+        if nodes > NODES_MAX || bytes > TEXT_BYTES_MAX || self.open.len() + value.depth > DEPTH_MAX {
+            let expected = format!("at most {NODES_MAX} values, {TEXT_BYTES_MAX} bytes of text and {DEPTH_MAX} levels");
+            self.complain(Code::YamlFeature, at, "a file that its aliases make too large", &expected, "");
             return false;
         }
         if anchor > 0 {
@@ -144,7 +165,7 @@ impl<'a> Builder<'a> {
         };
         let mut twice = None;
         parent.depth = parent.depth.max(value.depth);
-        parent.nodes += value.nodes;
+        parent.size += value.size;
         match &mut parent.body {
             Body::List(items) => items.push(value.node),
             Body::Map { entries, waiting, merged } => match waiting.take() {
@@ -259,7 +280,7 @@ impl<'a> Builder<'a> {
 const MERGE: &str = "<<";
 
 fn broken(at: Place) -> Measured {
-    Measured { node: Node { at, content: Content::Broken }, depth: 0, nodes: 1 }
+    Measured { node: Node { at, content: Content::Broken }, depth: 0, size: Size { nodes: 1, bytes: 0 } }
 }
 
 /// A name as it can be shown: never longer than a line.

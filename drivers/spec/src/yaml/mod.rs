@@ -64,6 +64,8 @@ impl std::fmt::Debug for Scalar {
 pub(crate) const FILE_BYTES_MAX: usize = 4 << 20;
 /// Sections and lists inside each other go no deeper, aliases followed.
 const DEPTH_MAX: usize = 48;
+/// Text in the whole file, aliases followed.
+pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Values in the whole file, aliases followed: without a bound, ten lines of aliases fill the memory.
 const NODES_MAX: usize = 200_000;
 
