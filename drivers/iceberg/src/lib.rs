@@ -37,5 +37,5 @@ mod tests;
 mod vector;
 mod write;
 
-pub use read::{Description, Peek};
+pub use read::Description;
 pub use sink::{Factory, IcebergSink};

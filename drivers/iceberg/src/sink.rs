@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use contract::registry::{Settings as Section, SinkFactory};
 use contract::{
-    Capabilities, Error, Finding, Kind, Recovered, Severity, Sink, SinkTable, StateWrite, TableSink, Versioned, async_trait,
+    Capabilities, Error, Finding, Kind, Measure, Peek, Recovered, Severity, Sink, SinkTable, StateWrite, TableSink, Versioned,
+    async_trait,
 };
 use iceberg::{NamespaceIdent, TableIdent};
 use kernel::id::{Incarnation, Token};
@@ -75,6 +77,21 @@ impl IcebergSink {
         TableIdent::new(self.namespace.clone(), table.target.clone())
     }
 
+    /// The table with the schema that its copy was made with, where the caller does not know it.
+    async fn with_schema(&self, table: &SinkTable) -> Result<SinkTable, Error> {
+        let mut known = table.clone();
+        if table.schema.columns.is_empty()
+            && let Some(text) = self.recover(table).await?.value.and_then(|state| state.schema)
+        {
+            let schema = serde_json::from_str(&text).map_err(|e| {
+                let what = format!("table '{}': the schema that is stored with its state cannot be read: {e}", table.target);
+                Error::new(Kind::Config, "stored-schema", what, "use the urutau that wrote it, or a newer one")
+            })?;
+            known.schema = Arc::new(schema);
+        }
+        Ok(known)
+    }
+
     async fn examine(&self, table: &SinkTable) -> Result<Option<String>, Error> {
         match self.shared.catalog.load(&self.ident(table)).await? {
             Some(found) => {
@@ -116,6 +133,20 @@ impl Sink for IcebergSink {
             }
         }
         findings
+    }
+
+    async fn peek(&self, table: &SinkTable, which: &Peek) -> Result<Vec<RecordBatch>, Error> {
+        self.read(&self.with_schema(table).await?, which).await
+    }
+
+    async fn measure(&self, table: &SinkTable) -> Result<Measure, Error> {
+        let Some(described) = self.describe(table).await? else { return Ok(Measure::default()) };
+        Ok(Measure {
+            rows: Some(described.rows),
+            files: Some(described.data_files),
+            bytes: Some(described.data_bytes),
+            committed_at: described.snapshot_time_ms,
+        })
     }
 
     async fn ensure_table(&self, table: &SinkTable) -> Result<(), Error> {

@@ -26,6 +26,8 @@ use crate::storage::{Local, Storage};
 
 /// The name under which PyIceberg opens it: `SqlCatalog("urutau", uri="sqlite:////warehouse/catalog.db")`.
 const CATALOG: &str = "urutau";
+/// The property that lets metadata files go which the table does not remember any more. Our tables have it.
+const DELETE_FORGOTTEN: &str = "write.metadata.delete-after-commit.enabled";
 /// How long a write waits for another process's.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -264,7 +266,8 @@ impl Catalog for Embedded {
             failpoint!("iceberg-swapped");
         }
         self.remember(&now);
-        let forgotten = built.expired_metadata_logs.into_iter().map(|log| log.metadata_file).collect();
+        let deletes = now.metadata.properties().get(DELETE_FORGOTTEN).is_some_and(|delete| delete == "true");
+        let forgotten = built.expired_metadata_logs.into_iter().filter(|_| deletes).map(|log| log.metadata_file).collect();
         Outcome::Committed { now, forgotten }
     }
 

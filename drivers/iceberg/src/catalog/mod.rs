@@ -102,7 +102,7 @@ pub(crate) enum Outcome {
     Committed {
         /// The table as it is now.
         now: Loaded,
-        /// Metadata files that the table does not remember any more.
+        /// Metadata files that the table does not remember any more, and that are to go.
         forgotten: Vec<String>,
     },
     /// The table was another one meanwhile. Nothing was changed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
 use arrow_select::filter::filter_record_batch;
-use contract::{Error, Kind, SinkTable};
+use contract::{Error, Kind, Peek, SinkTable};
 use kernel::state::TableState;
 use roaring::RoaringBitmap;
 use rows::{EncodedKeys, Type};
@@ -23,15 +23,6 @@ use crate::state::standing;
 use crate::storage::Storage;
 use crate::table::columns::{arrow_field, cast};
 use crate::table::{self, KeyColumn, Layout};
-
-/// Which rows of a table to read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Peek {
-    /// No more than so many.
-    pub limit: usize,
-    /// Only the row with this key: the text of each key column, in key order. Binary values are hexadecimal.
-    pub key: Option<Vec<String>>,
-}
 
 /// How large a table is and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,8 +46,8 @@ pub struct Description {
 }
 
 impl IcebergSink {
-    /// Reads rows of a table as they are now. Empty if there is no table.
-    pub async fn peek(&self, table: &SinkTable, ask: &Peek) -> Result<Vec<RecordBatch>, Error> {
+    /// Reads rows of a table as they are now; binary key values are given in hexadecimal. Empty if there is no table.
+    pub(crate) async fn read(&self, table: &SinkTable, ask: &Peek) -> Result<Vec<RecordBatch>, Error> {
         let Some(found) = self.shared.catalog.load(&self.ident(table)).await? else { return Ok(Vec::new()) };
         let layout = table::check(&found, table, &self.shared.pipeline)?;
         let wanted = ask.key.as_ref().map(|texts| encoded_key(&layout, texts)).transpose()?;

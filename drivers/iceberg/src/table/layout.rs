@@ -76,7 +76,7 @@ impl Layout {
             return Err(Error::new(Kind::Config, "iceberg-table-differs", what, REMEDY));
         }
         let arrow = ArrowSchema::new(schema.as_struct().fields().iter().map(|f| arrow_field(f)).collect::<Vec<_>>());
-        let key = keyed(table).then(|| key_columns(table, schema)).unwrap_or_default();
+        let key = if keyed(table) { key_columns(table, schema) } else { Vec::new() };
         Ok(Self { schema: Arc::clone(schema), arrow: Arc::new(arrow), values, key })
     }
 

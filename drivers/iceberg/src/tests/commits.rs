@@ -7,7 +7,7 @@ use kernel::position::{Cut, Offset, Position};
 use kernel::state::{FORMAT, PipelineState};
 
 use super::world::{Fault, Life, World, expect, words};
-use crate::Peek;
+use contract::Peek;
 
 #[tokio::test]
 async fn rows_are_inserted_replaced_removed_and_made_again() {

@@ -167,7 +167,7 @@ async fn a_table_of_another_pipeline_is_refused_by_name() {
     let error = life.sink.ensure_table(&life.table).await.unwrap_err();
     assert_eq!((error.kind, error.code), (Kind::Config, "iceberg-foreign-table"));
     assert_eq!(error.what, "table 'shop.words' was made by another pipeline: by 'other', not by 'desk'");
-    let findings = life.sink.preflight(&[life.table.clone()]).await;
+    let findings = life.sink.preflight(std::slice::from_ref(&life.table)).await;
     assert_eq!(findings.iter().map(|f| f.code).collect::<Vec<_>>(), ["iceberg-foreign-table"]);
 }
 

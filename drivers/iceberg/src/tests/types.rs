@@ -15,9 +15,9 @@ use iceberg::spec::Datum;
 use kernel::outcome::CommitOutcome;
 
 use super::world::{Life, World, netted, table_of};
-use crate::Peek;
 use crate::delta::tests_only::data_files;
 use crate::storage::Local;
+use contract::Peek;
 
 fn column(name: &str, kind: Type) -> Column {
     Column { name: name.into(), kind, nullable: true }

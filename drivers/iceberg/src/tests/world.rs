@@ -28,7 +28,8 @@ use crate::open::OpenTable;
 use crate::settings::Settings;
 use crate::storage::{Failure, Input, Local, Output, Storage};
 use crate::write::PartWriter;
-use crate::{IcebergSink, Peek, table};
+use crate::{IcebergSink, table};
+use contract::Peek;
 
 /// A warehouse.
 pub(super) struct World {
