@@ -49,9 +49,8 @@ fn event(event: LogEvent) -> Result<ChunkEvent, LogFailure> {
         LogEvent::Truncated { table, transaction, coordinate } => ChunkEvent::Truncated { table, transaction, coordinate },
         LogEvent::Schema { transaction, coordinate, schema } => {
             let table = schema.table.clone();
-            let schema = serde_json::to_string(&*schema).map_err(|e| LogFailure::Config {
-                why: format!("table {table}: its schema can't be written down: {e}"),
-            })?;
+            let schema = serde_json::to_string(&*schema)
+                .map_err(|e| LogFailure::Config { why: format!("table {table}: its schema can't be written down: {e}") })?;
             ChunkEvent::Schema { table, transaction, coordinate, schema }
         }
         LogEvent::Refused { table, transaction, coordinate, error } => {

@@ -254,7 +254,8 @@ fn not_open(table: &TableName) -> String {
     format!("table {table} is not open for writing: a fault in urutau itself")
 }
 
-fn stored_schema(table: &TableName, text: &str) -> Result<TableSchema, Error> {
+/// The schema that is stored with a table's state.
+pub(crate) fn stored_schema(table: &TableName, text: &str) -> Result<TableSchema, Error> {
     serde_json::from_str(text).map_err(|e| {
         let what = format!("table {table}: the schema that is stored with its state can't be read: {e}");
         Error::new(Kind::Config, "stored-schema", what, "run the urutau that wrote it, or a newer one")

@@ -2,7 +2,7 @@
 //!
 //! There is one orchestration. A single process runs the same coordinator and worker as a cluster does, over a link in memory;
 //! nothing here decides about rows. `plan` turns a pipeline file into what the kernel and the drivers are told, `run` drives it,
-//! `report` is what people see, `endpoints` is what programs see.
+//! `report` is what people see, `endpoints` is what programs see; `survey` looks at what a run would do, without doing it.
 
 mod convert;
 mod endpoints;
@@ -10,7 +10,8 @@ mod env;
 pub mod plan;
 mod report;
 mod run;
+pub mod survey;
 
 pub use endpoints::Endpoints;
 pub use report::{Report, TableReport};
-pub use run::{Control, Drivers, Ended, Run, open, open_sink, open_source};
+pub use run::{Control, Drivers, Ended, Run, open, open_sink, open_source, reason_message};

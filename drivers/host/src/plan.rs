@@ -26,7 +26,7 @@ pub struct TablePlan {
 
 impl TablePlan {
     /// The table at the target, as far as it is known before the source has described it: enough to find its state.
-    pub(crate) fn before_described(&self) -> SinkTable {
+    pub fn before_described(&self) -> SinkTable {
         let table = self.request.table.clone();
         self.described(Arc::new(TableSchema { table, columns: Vec::new(), key: Vec::new() }))
     }

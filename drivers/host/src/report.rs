@@ -137,7 +137,11 @@ impl Reporter {
     pub(crate) fn inferred(&self, schema: &TableSchema) {
         let columns: Vec<String> = schema.columns.iter().map(|c| format!("{} {}", c.name, c.kind)).collect();
         let (table, columns) = (schema.table.to_string(), columns.join(", "));
-        tracing::info!(table, columns, "column types were inferred from the first events; name them under tables[].columns to fix them");
+        tracing::info!(
+            table,
+            columns,
+            "column types were inferred from the first events; name them under tables[].columns to fix them"
+        );
     }
 
     pub(crate) fn notice(&self, notice: &Notice) {

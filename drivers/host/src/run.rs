@@ -132,17 +132,23 @@ impl Ended {
 
     /// Why it stopped, for people; `None` if all is well.
     pub fn message(&self) -> Option<String> {
-        match &self.reason {
-            StopReason::Drained => None,
-            StopReason::Poison { why } | StopReason::PositionLost { why } | StopReason::Config { why } => Some(why.clone()),
-            StopReason::Unreachable { why } => Some(format!("gave up after retry.giveUpAfter: {why}")),
-            StopReason::TableHalted { table } => Some(format!("table {table} halted, and its onError is 'stop'")),
-            StopReason::Superseded { by } => Some(format!(
-                "life {by} of this pipeline has begun elsewhere and taken over; this process has stopped everything and changed nothing since"
-            )),
-            StopReason::Violation { rule, dump } => {
-                Some(format!("a rule of urutau itself is broken ({rule}): {dump}. Nothing was written since. Please report this"))
-            }
+        reason_message(&self.reason)
+    }
+}
+
+/// Why a run stopped, or would stop, for people; `None` if all is well.
+pub fn reason_message(reason: &StopReason) -> Option<String> {
+    match reason {
+        StopReason::Drained => None,
+        StopReason::Poison { why } | StopReason::PositionLost { why } | StopReason::Config { why } => Some(why.clone()),
+        StopReason::Unreachable { why } => Some(format!("gave up after retry.giveUpAfter: {why}")),
+        StopReason::TableHalted { table } => Some(format!("table {table} halted, and its onError is 'stop'")),
+        StopReason::Superseded { by } => Some(format!(
+            "superseded: life {by} of this pipeline has begun elsewhere and taken over; this process has stopped everything and \
+             changed nothing since"
+        )),
+        StopReason::Violation { rule, dump } => {
+            Some(format!("a rule of urutau itself is broken ({rule}): {dump}. Nothing was written since. Please report this"))
         }
     }
 }
@@ -153,10 +159,7 @@ struct Asked(mpsc::Receiver<Operator>);
 impl Stream for Asked {
     type Item = Operator;
 
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Operator>> {
+    fn poll_next(mut self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<Operator>> {
         self.0.poll_recv(context)
     }
 }

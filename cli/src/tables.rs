@@ -1,0 +1,191 @@
+//! `urutau tables`: the state of each table as the sink holds it. It asks no running process and no source, so it works while
+//! a run is on, after one, and on a copy of the warehouse.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use contract::Measure;
+use host::survey;
+use kernel::id::TableName;
+use kernel::state::{Phase, PipelineState, TableState};
+use serde_json::{Value, json};
+
+use crate::args::FileArgs;
+use crate::drivers;
+use crate::grid::{Grid, bytes, count};
+use crate::output::{Answer, Failure};
+use crate::pipeline;
+
+/// A table as the sink holds it.
+struct Row {
+    table: TableName,
+    target: String,
+    phase: Phase,
+    state: Option<TableState>,
+    measure: Measure,
+}
+
+/// Looks at every table.
+pub(crate) async fn tables(args: &FileArgs) -> Result<Answer, Failure> {
+    let pipeline = pipeline::load(&args.file)?;
+    let sink = host::open_sink(&pipeline.spec, &drivers::registry()).await?;
+    let record = sink.pipeline_state().await?.value;
+    let mut rows = Vec::new();
+    for (name, plan) in &pipeline.plans {
+        let state = survey::recover(plan, &*sink).await?.value;
+        let measure = match state {
+            Some(_) => sink.measure(&plan.before_described()).await?,
+            None => Measure::default(),
+        };
+        let phase = phase_of(record.as_ref(), name);
+        rows.push(Row { table: name.clone(), target: plan.target.clone(), phase, state, measure });
+    }
+    let left: Vec<(&TableName, Phase)> = record
+        .iter()
+        .flat_map(|record| &record.tables)
+        .filter(|(name, _)| !pipeline.plans.contains_key(*name))
+        .map(|(name, entry)| (name, entry.phase))
+        .collect();
+    let json = json!({
+        "pipeline": pipeline.spec.name,
+        "incarnation": record.as_ref().map(|record| record.incarnation),
+        "quiet": record.as_ref().map(|record| record.quiet.to_string()),
+        "tables": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "not_in_the_file": left.iter().map(|(name, phase)| json!({ "table": name, "phase": phase })).collect::<Vec<_>>(),
+    });
+    Ok(Answer::done(text(&pipeline.title(), record.as_ref(), &rows, &left), json))
+}
+
+/// A table that the record does not know has not begun.
+fn phase_of(record: Option<&PipelineState>, table: &TableName) -> Phase {
+    record.and_then(|record| record.tables.get(table)).map_or(Phase::Pending, |entry| entry.phase)
+}
+
+fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&TableName, Phase)]) -> String {
+    let mut text = format!("{title}\n");
+    match record {
+        Some(record) => {
+            text.push_str(&format!("life {}, quiet up to {}\n", record.incarnation, shown(&record.quiet.to_string())))
+        }
+        None => text.push_str("it has not run yet\n"),
+    }
+    let mut grid = Grid::new(&["table", "target", "phase", ">rows", ">files", ">size", "committed at", "position"]);
+    for row in rows {
+        grid.row(row.cells());
+    }
+    text.push_str(&grid.text());
+    for (name, phase) in left {
+        text.push_str(&format!("{name} is not in the pipeline file any more; the record says {}\n", phase.as_str()));
+    }
+    text
+}
+
+impl Row {
+    fn cells(&self) -> [String; 8] {
+        let number = |number: Option<u64>, show: fn(u64) -> String| number.map_or("-".to_owned(), show);
+        let position = self.state.as_ref().map_or("-".to_owned(), |state| {
+            let inside = if state.cut.is_whole() { "" } else { " and a part" };
+            format!("{}{inside}", shown(&state.cut.upto().to_string()))
+        });
+        [
+            self.table.to_string(),
+            self.target.clone(),
+            self.phase.as_str().to_owned(),
+            number(self.measure.rows, count),
+            number(self.measure.files, count),
+            number(self.measure.bytes, bytes),
+            self.committed_at().unwrap_or("-".to_owned()),
+            position,
+        ]
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "table": self.table,
+            "target": self.target,
+            "phase": self.phase,
+            "rows": self.measure.rows,
+            "files": self.measure.files,
+            "bytes": self.measure.bytes,
+            "committed_at": self.committed_at(),
+            "position": self.state.as_ref().map(|state| state.cut.upto().to_string()),
+            "inside_a_transaction": self.state.as_ref().map(|state| !state.cut.is_whole()),
+            "incarnation": self.state.as_ref().map(|state| state.incarnation),
+            "commit": self.state.as_ref().map(|state| state.commit.to_string()),
+        })
+    }
+
+    fn committed_at(&self) -> Option<String> {
+        let at = DateTime::<Utc>::from_timestamp_millis(self.measure.committed_at?)?;
+        Some(at.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+}
+
+/// The beginning of a log has no text.
+fn shown(position: &str) -> &str {
+    if position.is_empty() { "the beginning" } else { position }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::id::{CommitId, Incarnation, Version};
+    use kernel::position::{Cut, LogIdentity, Position};
+    use kernel::state::{Ancestors, FORMAT, TableRecord};
+
+    fn row(phase: Phase, state: Option<TableState>, measure: Measure) -> Row {
+        Row { table: "shop.orders".into(), target: "orders".to_owned(), phase, state, measure }
+    }
+
+    fn state() -> TableState {
+        TableState {
+            format: FORMAT,
+            cut: Cut::at(Position::scalar(4_711)),
+            identity: LogIdentity::default(),
+            incarnation: Incarnation(2),
+            commit: CommitId { incarnation: Incarnation(2), number: 9 },
+            ancestors: Ancestors::default(),
+            sequence: 12,
+            generation: 0,
+            base: Position::START,
+            begun: Version(0),
+            tiling: Vec::new(),
+            in_doubt: Vec::new(),
+            ahead: Position::START,
+            schema: None,
+        }
+    }
+
+    #[test]
+    fn a_table_that_holds_rows_says_how_many_and_since_when() {
+        let measure = Measure { rows: Some(1_234), files: Some(2), bytes: Some(4096), committed_at: Some(1_700_000_000_000) };
+        let cells = row(Phase::Streaming, Some(state()), measure).cells();
+        let expected = ["shop.orders", "orders", "streaming", "1,234", "2", "4.00 KiB", "2023-11-14T22:13:20Z", "4711"];
+        assert_eq!(cells, expected);
+    }
+
+    #[test]
+    fn what_a_sink_cannot_say_is_left_open() {
+        let cells = row(Phase::Pending, None, Measure::default()).cells();
+        assert_eq!(cells, ["shop.orders", "orders", "pending", "-", "-", "-", "-", "-"]);
+        let json = row(Phase::Pending, None, Measure::default()).json();
+        assert_eq!(json["rows"], Value::Null);
+        assert_eq!(json["phase"], json!("pending"));
+    }
+
+    #[test]
+    fn programs_get_the_commit_and_the_life_that_made_it() {
+        let json = row(Phase::Paused, Some(state()), Measure::default()).json();
+        assert_eq!(json["commit"], json!("2.9"));
+        assert_eq!(json["incarnation"], json!(2));
+        assert_eq!(json["position"], json!("4711"));
+        assert_eq!(json["inside_a_transaction"], json!(false));
+    }
+
+    #[test]
+    fn a_table_that_the_record_does_not_know_has_not_begun() {
+        let entry = TableRecord { phase: Phase::Halted, generation: 0, named: None };
+        let record = PipelineState { tables: [("shop.orders".into(), entry)].into(), ..PipelineState::default() };
+        assert_eq!(phase_of(Some(&record), &"shop.orders".into()), Phase::Halted);
+        assert_eq!(phase_of(Some(&record), &"shop.items".into()), Phase::Pending);
+        assert_eq!(phase_of(None, &"shop.orders".into()), Phase::Pending);
+    }
+}
