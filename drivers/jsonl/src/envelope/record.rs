@@ -1,8 +1,9 @@
 //! A line that is one Kafka record: `{"topic", "partition", "offset", "timestamp", "headers", "key", "value"}`, key and value as
 //! the text of the message or null. Only the last two matter here.
 
-use super::{Image, Kind, Malformed, Member, Slot, image, not_an_envelope};
-use crate::json::{Cursor, Syntax, Value, unescape_into};
+use super::parse::{Slot, image, not_an_envelope};
+use super::{Image, Malformed, Member};
+use crate::json::{Cursor, Kind, Syntax, Value, unescape_into};
 
 /// What a record has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
