@@ -293,8 +293,9 @@ fn parse(content: &str, number: u64) -> Option<(Token, &str)> {
     (claimed.parse() == Ok(number) && random.len() == 16).then(|| (Token::from(token), text))
 }
 
-/// A name as a file's: what could leave the directory, hide the file or end the name early is escaped.
-fn file_name(name: &str) -> String {
+/// A name as a file's: what could leave the directory, hide the file or mean something to a shell is escaped. Two names
+/// never become one.
+pub fn file_name(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
         match byte {
