@@ -66,6 +66,8 @@ bugs! {
     AcknowledgesBeforeRecord => "quiet-before-acknowledged",
     /// Acknowledges 2^60.
     AcknowledgesTooMuch => "acknowledged-within-received",
+    /// Acknowledges the quiet position as far as the tables' own cuts go, whether the stored record names them or not.
+    AcknowledgesByOwnCuts => "start-within-streamable",
     /// Leaves idle tables out of the meet.
     IdleIgnoredInMeet => "position-covers-only-durable",
     /// Leaves halted and paused tables out of the meet.

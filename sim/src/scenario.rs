@@ -62,13 +62,22 @@ pub enum Then {
 impl Scenario {
     /// One table of one stream, keyed; small checkpoints, closed as soon as they can be.
     pub fn of_one_table(staging: bool, transactions: &[(u64, &[(Key, Option<Value>)])]) -> Self {
-        let mut history = History::empty(&[""], &["t0"]);
+        let of_table = |rows: &[(Key, Option<Value>)]| rows.iter().map(|(key, value)| (0, *key, *value)).collect();
+        let transactions = transactions.iter().map(|(time, rows)| (*time, of_table(rows)));
+        Self::of_tables(staging, 1, transactions.collect())
+    }
+
+    /// The same of several tables.
+    pub fn of_tables(staging: bool, tables: usize, transactions: Vec<(u64, Vec<(Tab, Key, Option<Value>)>)>) -> Self {
+        let mut history = History::empty(&[""], &["t0", "t1", "t2"][..tables]);
         let mut at = 0;
         for (time, rows) in transactions {
-            let row = |(key, value): &(Key, Option<Value>)| Change { table: 0, kind: Kind::Row(*key, *value), schema: 0 };
-            let changes: Vec<Change> = rows.iter().map(row).collect();
+            let change = |(table, key, value): &(Tab, Key, Option<Value>)| {
+                Change { table: *table, kind: Kind::Row(*key, *value), schema: 0 }
+            };
+            let changes: Vec<Change> = rows.iter().map(change).collect();
             let end = at + 1 + changes.len() as u64;
-            history.push(Tx { stream: 0, at, end, time: *time, changes });
+            history.push(Tx { stream: 0, at, end, time, changes });
             at = end;
         }
         let table = TablePlan { staging, keyed: true, join: Join::Beginning, on_truncate: OnTruncate::Propagate };
@@ -89,7 +98,7 @@ impl Scenario {
             finishes: false,
         };
         let faults = Faults { slow: 2, ..Faults::default() };
-        Self { plan: Plan { history, tables: vec![table], config, source, faults }, script: vec![] }
+        Self { plan: Plan { history, tables: vec![table; tables], config, source, faults }, script: vec![] }
     }
 
     /// When the last thing in its script happens.

@@ -101,3 +101,18 @@ fn a_refusal_that_comes_late_undoes_no_release() {
     clean(&story);
     finds(&story, PlantedBug::HaltUndoesRelease, "release-before-pass");
 }
+
+/// The record that both lives have read names no commit of the idle table. The older one stores where that table stands, and
+/// must not let the source forget by it: the newer one has looked at the table before.
+#[test]
+fn an_acknowledgement_relies_on_what_the_record_names_only() {
+    let log = vec![(1, vec![(0, 1, Some(100))]), (40, vec![(0, 2, Some(101))])];
+    let mut story = Scenario::of_tables(true, 2, log)
+        .when(sends(0, "record", 3), Then::AnswerIsLost)
+        .when(When::At(30), Then::StandsStill(0, 70))
+        .when(When::Sends { process: 0, what: "commit", table: Some(1), nth: 1 }, Then::LandsAt(85))
+        .when(When::At(78), Then::StandsStill(1, 90));
+    story.plan.config.checkpoint.age = kernel::time::Duration(60);
+    clean(&story);
+    finds(&story, PlantedBug::AcknowledgesByOwnCuts, "start-within-streamable");
+}

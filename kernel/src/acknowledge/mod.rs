@@ -88,13 +88,18 @@ pub(crate) fn effective(config: &Config, known: &PipelineState, name: &TableName
     let Some(state) = stored else { return Cut::default() };
     let mut cut = state.cut.clone();
     let named = known.tables.get(name).and_then(|e| e.named);
-    let built_upon = |commit: CommitId| {
-        if planted!(config, LineageByNumber) { state.commit > commit } else { state.ancestors.contains(commit) }
-    };
-    if named.is_some_and(|commit| commit == state.commit || built_upon(commit)) && !planted!(config, IgnoresQuietAtStart) {
+    if is_named(config, named, state) && !planted!(config, IgnoresQuietAtStart) {
         cut.join_position(&known.quiet);
     }
     cut
+}
+
+/// Does the record speak of this state?
+fn is_named(config: &Config, named: Option<CommitId>, state: &TableState) -> bool {
+    let built_upon = |commit: CommitId| {
+        if planted!(config, LineageByNumber) { state.commit > commit } else { state.ancestors.contains(commit) }
+    };
+    named.is_some_and(|commit| commit == state.commit || built_upon(commit))
 }
 
 impl Coordinator {
@@ -419,7 +424,7 @@ impl Coordinator {
     fn learn_from_record(&mut self, name: &TableName) {
         let Some(table) = self.tables.get(name).filter(|t| t.is_member()) else { return };
         let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
-        if table.taken.upto().contains(stands.upto()) {
+        if table.taken.upto().contains(stands.upto()) && table.complete().contains(stands.upto()) {
             return;
         }
         self.mark("learned-from-record");
@@ -445,28 +450,34 @@ impl Coordinator {
 
     // ---- acknowledging
 
-    /// What may be acknowledged: a function of *stored* states, the record and the tables' (rule A3).
+    /// What may be acknowledged: the quiet position of the *stored* record, where it names every member by a commit that the
+    /// member's state is, or is built upon. Nothing counts that only this life knows: a table's own cut may have passed the
+    /// quiet position by a commit that a newer life, which has read the table before, did not see.
     fn acknowledgeable(&self) -> Position {
-        let mut upto = self.record.known.quiet.meet(&self.low_water());
         if planted!(self.config, AcknowledgesTooMuch) {
             return self.record.known.quiet.streams().map(|(s, _)| (s.clone(), crate::position::Offset(1 << 60))).collect();
         }
+        let quiet = &self.record.known.quiet;
+        // Not beyond where the reader is: after it went back it still reads what nobody may need any more.
+        let mut upto = quiet.meet(&self.low_water()).meet(&self.log.read);
+        let lenient = planted!(self.config, RecordListsIdleOnly) || planted!(self.config, AcknowledgesReceived);
         for (name, entry) in &self.record.known.tables {
             let table = self.tables.get(name);
             let generation = table.map_or(0, Table::generation);
             let released = entry.phase == Phase::NeedsSnapshot && (table.is_none() || entry.generation > generation);
-            if released || table.is_some_and(|t| self.is_left_out(t)) {
+            if released || lenient || table.is_some_and(|t| self.is_left_out(t)) {
                 continue;
             }
             // A table that the record still holds and this pipeline does not name: nothing is known of its state.
             let Some(table) = table else { return Position::START };
-            let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
-            if !planted!(self.config, RecordListsIdleOnly) && !planted!(self.config, AcknowledgesReceived) {
-                upto = upto.meet(stands.upto());
+            if planted!(self.config, AcknowledgesByOwnCuts) {
+                upto = upto.meet(effective(&self.config, &self.record.known, name, table.stored.as_ref()).upto());
+            } else if !table.stored.as_ref().is_some_and(|state| is_named(&self.config, entry.named, state)) {
+                return Position::START;
             }
         }
         let all_recorded = self.tables.keys().all(|name| self.record.known.tables.contains_key(name));
-        if all_recorded { upto.meet(&self.log.received) } else { Position::START }
+        if all_recorded { upto } else { Position::START }
     }
 
     /// Level, not edge: what may be acknowledged can rise without a new record, and is said again in each session.

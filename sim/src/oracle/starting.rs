@@ -125,7 +125,9 @@ pub fn join_has_a_base(view: &View<'_>, state: &TableState, ends_told: &[Positio
 
 /// A table goes on only from a state that belongs to it: one that the record calls in need of a snapshot does not.
 pub fn goes_on_from_its_own_state(released: bool, before: Option<&TableState>, after: &TableState) -> Verdict {
-    let data = after.commit.number > 0 && before.is_none_or(|b| b.commit != after.commit);
+    // A claim keeps the commit id of an older life.
+    let ours = after.commit.number > 0 && after.commit.incarnation == after.incarnation;
+    let data = ours && before.is_none_or(|b| b.commit != after.commit);
     if released && data {
         Err(format!("{:?} is committed though the record says that a snapshot is needed", after.commit))
     } else {
