@@ -23,7 +23,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use twox_hash::XxHash3_64;
 
-use crate::schema::{TableSchema, Type};
+use crate::cast::{CastError, read_text};
+use crate::schema::{Column, TableSchema, Type};
 use column::KeyColumn;
 
 /// The encoded keys of the rows of a batch, in order, with a hash of each.
@@ -78,6 +79,25 @@ pub enum KeyError {
     },
 }
 
+/// Why a text is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyTextError {
+    /// Not one text for each column of the key.
+    #[error("the key is ({}), {found} values are given", .columns.join(", "))]
+    Count {
+        /// The key's columns.
+        columns: Vec<String>,
+        /// How many texts there are.
+        found: usize,
+    },
+    /// A text that is not one of the column's type.
+    #[error(transparent)]
+    Text(#[from] CastError),
+    /// As for columns.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
 impl EncodedKeys {
     /// The keys of a batch's rows. A table without a key has empty ones.
     pub fn encode(schema: &TableSchema, data: &RecordBatch) -> Result<Self, KeyError> {
@@ -95,6 +115,19 @@ impl EncodedKeys {
         let named: Vec<(String, Type)> =
             types.iter().enumerate().map(|(place, kind)| (format!("number {}", place + 1), kind.clone())).collect();
         encode(columns, &named)
+    }
+
+    /// One key, its values given as text in key order (`peek --key`): written as casts to `string` write them.
+    pub fn of_text(schema: &TableSchema, values: &[&str]) -> Result<Self, KeyTextError> {
+        let key: Vec<_> = schema.key.iter().filter_map(|index| schema.columns.get(*index)).collect();
+        if key.len() != values.len() || key.is_empty() {
+            let columns = key.iter().map(|column| column.name.clone()).collect();
+            return Err(KeyTextError::Count { columns, found: values.len() });
+        }
+        let read = |(column, text): (&&Column, &&str)| read_text(text, &column.name, &column.kind);
+        let columns: Vec<ArrayRef> = key.iter().zip(values).map(read).collect::<Result<_, _>>()?;
+        let named: Vec<(String, Type)> = key.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
+        Ok(encode(&columns, &named)?)
     }
 
     /// `rows` empty keys: those of a table without one.

@@ -2,11 +2,16 @@
 #![deny(missing_docs)]
 
 pub mod batch;
+pub mod cast;
 pub mod digest;
+pub mod filter;
 pub mod key;
 pub mod net;
+pub mod project;
 pub mod schema;
 pub mod store;
+mod text;
+pub mod value;
 
 /// Rows in columns: what drivers hand over and get.
 pub use arrow_array::RecordBatch;
@@ -16,3 +21,4 @@ pub use key::{EncodedKeys, KeyError};
 pub use net::{NetOutcome, Netted, Numbering};
 pub use schema::{Column, TableSchema, Type};
 pub use store::{RowStore, StoredBatch};
+pub use value::ValuePolicy;

@@ -1,0 +1,220 @@
+//! Projection: which columns go on, under which names, as which types.
+//!
+//! It comes before keys are encoded, since a key column may change its type with it. A table keeps its key: no key column
+//! can be left out, and none can be changed in a way that could make two keys one.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::ArrowError;
+use arrow_select::nullif::nullif;
+use kernel::id::TableName;
+
+use crate::batch::ChangeBatch;
+use crate::cast::{CastError, Fit, cast, fit, held_as};
+use crate::schema::{Column, SchemaError, TableSchema, Type};
+use crate::value::ValuePolicy;
+
+/// One column that goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selected {
+    /// Its name at the source.
+    pub column: String,
+    /// Its name from here on; `None` keeps it.
+    pub name: Option<String>,
+    /// Its type from here on; `None` keeps it.
+    pub kind: Option<Type>,
+    /// What becomes of values that this type cannot hold.
+    pub policy: ValuePolicy,
+}
+
+/// A projection of one table, checked.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    from: Arc<TableSchema>,
+    to: Arc<TableSchema>,
+    /// For each column of `to` the column of `from` and the policy.
+    picked: Vec<(usize, ValuePolicy)>,
+}
+
+/// Why a projection cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("table {table}: {problem}")]
+pub struct ProjectionError {
+    /// The table.
+    pub table: TableName,
+    /// What is wrong.
+    pub problem: ProjectionProblem,
+}
+
+/// What is wrong with a projection.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ProjectionProblem {
+    /// A column that the table does not have.
+    #[error("there is no column '{column}'{}", .nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
+    NoSuchColumn {
+        /// The name.
+        column: String,
+        /// The most similar name that there is.
+        nearest: Option<String>,
+    },
+    /// A key column that is left out.
+    #[error("the key column '{column}' is left out, but without it rows cannot be told apart")]
+    KeyLeftOut {
+        /// The column.
+        column: String,
+    },
+    /// A cast that there is not.
+    #[error("column '{column}': there is no cast from {from} to {to}; string holds every value")]
+    NoCast {
+        /// The column.
+        column: String,
+        /// Its type.
+        from: Type,
+        /// The type asked for.
+        to: Type,
+    },
+    /// A change of a key column after which two keys could be one.
+    #[error("the key column '{column}' cannot go from {from} to {to} with the policy '{}': two keys could become one", .policy.as_str())]
+    KeyChanged {
+        /// The column.
+        column: String,
+        /// Its type.
+        from: Type,
+        /// The type asked for.
+        to: Type,
+        /// The policy.
+        policy: ValuePolicy,
+    },
+    /// What would come out is no schema.
+    #[error("after the projection, {0}")]
+    Schema(crate::schema::SchemaProblem),
+}
+
+/// Why a batch could not be projected.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// The batch is of another schema than the projection.
+    #[error("a batch of table {found} came to the projection of table {expected}, or under another schema")]
+    OtherSchema {
+        /// The projection's table.
+        expected: TableName,
+        /// The batch's table.
+        found: TableName,
+    },
+    /// A value that its column's policy refuses.
+    #[error("table {table}: {source}")]
+    Cast {
+        /// The table.
+        table: TableName,
+        /// Which row, which column, why.
+        source: CastError,
+    },
+    /// Arrow could not put the columns together.
+    #[error("table {table}: {source}")]
+    Arrow {
+        /// The table.
+        table: TableName,
+        /// What Arrow said.
+        source: ArrowError,
+    },
+}
+
+impl Projection {
+    /// The columns `selected` of a table, in this order.
+    pub fn new(from: &Arc<TableSchema>, selected: &[Selected]) -> Result<Self, ProjectionError> {
+        let wrong = |problem| ProjectionError { table: from.table.clone(), problem };
+        let mut columns = Vec::with_capacity(selected.len());
+        let mut picked = Vec::with_capacity(selected.len());
+        for one in selected {
+            let (index, column) = pick(from, one).map_err(wrong)?;
+            columns.push(column);
+            picked.push((index, one.policy));
+        }
+        let key = key_after(from, &picked).map_err(wrong)?;
+        let to = TableSchema::new(from.table.clone(), columns, key)
+            .map_err(|SchemaError { problem, .. }| wrong(ProjectionProblem::Schema(problem)))?;
+        Ok(Self { from: Arc::clone(from), to: Arc::new(to), picked })
+    }
+
+    /// What batches look like afterwards.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.to
+    }
+
+    /// Projects a batch. Columns that only get another name or place are not copied.
+    pub fn apply(&self, batch: &ChangeBatch) -> Result<ChangeBatch, ProjectError> {
+        if !Arc::ptr_eq(&batch.schema, &self.from) && batch.schema != self.from {
+            return Err(ProjectError::OtherSchema { expected: self.from.table.clone(), found: batch.schema.table.clone() });
+        }
+        let table = || self.from.table.clone();
+        let columns =
+            self.picked.iter().zip(&self.to.columns).map(|((index, policy), to)| self.column(batch, *index, to, *policy));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
+        let data = RecordBatch::try_new_with_options(Arc::new(self.to.arrow()), columns, &options)
+            .map_err(|source| ProjectError::Arrow { table: table(), source })?;
+        let absent = self.picked.iter().map(|(index, _)| batch.absent.get(*index).cloned().flatten()).collect();
+        Ok(ChangeBatch { schema: Arc::clone(&self.to), data, absent, tail: batch.tail.clone() })
+    }
+
+    fn column(&self, batch: &ChangeBatch, index: usize, to: &Column, policy: ValuePolicy) -> Result<ArrayRef, ProjectError> {
+        let (from, column) = (&self.from.columns[index], batch.data.column(index));
+        let table = || self.from.table.clone();
+        if from.kind == to.kind {
+            return Ok(Arc::clone(column));
+        }
+        // What stands where nothing was sent is not a value to judge.
+        let judged = match batch.absent.get(index).and_then(Option::as_ref) {
+            Some(marks) => nullif(column, &BooleanArray::new(marks.clone(), None))
+                .map_err(|source| ProjectError::Arrow { table: table(), source })?,
+            None => Arc::clone(column),
+        };
+        // The type is settled; what the policy still has to say is about single values.
+        let policy = if policy == ValuePolicy::String { ValuePolicy::Error } else { policy };
+        cast(&judged, &from.name, &from.kind, &to.kind, policy).map_err(|source| ProjectError::Cast { table: table(), source })
+    }
+}
+
+fn pick(from: &TableSchema, Selected { column, name, kind, policy }: &Selected) -> Result<(usize, Column), ProjectionProblem> {
+    let index = from
+        .index_of(column)
+        .ok_or_else(|| ProjectionProblem::NoSuchColumn { column: column.clone(), nearest: nearest(from, column) })?;
+    let own = &from.columns[index];
+    let asked = kind.as_ref().unwrap_or(&own.kind);
+    let fits = fit(&own.kind, asked);
+    if fits == Fit::Refused {
+        return Err(ProjectionProblem::NoCast { column: column.clone(), from: own.kind.clone(), to: asked.clone() });
+    }
+    let held = held_as(&own.kind, asked, *policy);
+    if from.is_key(index) && !keeps_keys_apart(&own.kind, &held, *policy) {
+        return Err(ProjectionProblem::KeyChanged { column: column.clone(), from: own.kind.clone(), to: held, policy: *policy });
+    }
+    let may_become_null = fits == Fit::Checked && *policy == ValuePolicy::Null;
+    Ok((
+        index,
+        Column { name: name.clone().unwrap_or_else(|| column.clone()), kind: held, nullable: own.nullable || may_become_null },
+    ))
+}
+
+/// `007` and `7` are one number, and so are two that are clamped to the same end.
+fn keeps_keys_apart(from: &Type, to: &Type, policy: ValuePolicy) -> bool {
+    match fit(from, to) {
+        Fit::Same | Fit::Lossless => true,
+        Fit::Checked => policy == ValuePolicy::Error && !matches!(from, Type::String | Type::Unknown(_)),
+        Fit::Refused => false,
+    }
+}
+
+fn key_after(from: &TableSchema, picked: &[(usize, ValuePolicy)]) -> Result<Vec<usize>, ProjectionProblem> {
+    let place = |index: &usize| {
+        let place = picked.iter().position(|(picked, _)| picked == index);
+        place.ok_or_else(|| ProjectionProblem::KeyLeftOut { column: from.columns[*index].name.clone() })
+    };
+    from.key.iter().map(place).collect()
+}
+
+/// The most similar name of a column, for the hint in an error.
+pub(crate) fn nearest(schema: &TableSchema, name: &str) -> Option<String> {
+    schema.columns.iter().map(|column| &column.name).min_by_key(|known| strsim::damerau_levenshtein(known, name)).cloned()
+}
