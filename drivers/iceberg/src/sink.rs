@@ -77,21 +77,6 @@ impl IcebergSink {
         TableIdent::new(self.namespace.clone(), table.target.clone())
     }
 
-    /// The table with the schema that its copy was made with, where the caller does not know it.
-    async fn with_schema(&self, table: &SinkTable) -> Result<SinkTable, Error> {
-        let mut known = table.clone();
-        if table.schema.columns.is_empty()
-            && let Some(text) = self.recover(table).await?.value.and_then(|state| state.schema)
-        {
-            let schema = serde_json::from_str(&text).map_err(|e| {
-                let what = format!("table '{}': the schema that is stored with its state cannot be read: {e}", table.target);
-                Error::new(Kind::Config, "stored-schema", what, "use the urutau that wrote it, or a newer one")
-            })?;
-            known.schema = Arc::new(schema);
-        }
-        Ok(known)
-    }
-
     async fn examine(&self, table: &SinkTable) -> Result<Option<String>, Error> {
         match self.shared.catalog.load(&self.ident(table)).await? {
             Some(found) => {
@@ -136,7 +121,7 @@ impl Sink for IcebergSink {
     }
 
     async fn peek(&self, table: &SinkTable, which: &Peek) -> Result<Vec<RecordBatch>, Error> {
-        self.read(&self.with_schema(table).await?, which).await
+        self.read(table, which).await
     }
 
     async fn measure(&self, table: &SinkTable) -> Result<Measure, Error> {
@@ -145,7 +130,7 @@ impl Sink for IcebergSink {
             rows: Some(described.rows),
             files: Some(described.data_files),
             bytes: Some(described.data_bytes),
-            committed_at: described.snapshot_time_ms,
+            committed_at: described.committed_at_ms,
         })
     }
 

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use contract::Peek;
 use contract::conformance::Word;
 use contract::conformance::sink::{self, SinkAbilities, SinkHarness, SinkPlace};
-use contract::{Capabilities, Error, Kind, Mode, Sink, SinkTable, StateWrite, async_trait};
+use contract::{Capabilities, Error, Kind, Mode, Peek, Sink, SinkTable, StateWrite, async_trait};
 use iceberg::spec::{MAIN_BRANCH, ManifestList, SnapshotReference, SnapshotRetention, TableMetadata};
 use iceberg::{MetadataLocation, TableUpdate};
 use iceberg_sink::IcebergSink;

@@ -22,10 +22,13 @@ pub(super) struct Counts {
     data_added: bool,
     deletes_added: bool,
     removed: bool,
+    bytes_added: u64,
+    bytes_removed: u64,
 }
 
 impl Counts {
     pub(super) fn add(&mut self, file: &DataFile, metadata: &TableMetadata) {
+        self.bytes_added += bytes(file);
         match file.content_type() {
             DataContentType::Data => self.data_added = true,
             DataContentType::PositionDeletes | DataContentType::EqualityDeletes => self.deletes_added = true,
@@ -35,6 +38,7 @@ impl Counts {
 
     pub(super) fn remove(&mut self, file: &DataFile, metadata: &TableMetadata) {
         self.removed = true;
+        self.bytes_removed += bytes(file);
         self.collector.remove_file(file, Arc::clone(metadata.current_schema()), Arc::clone(metadata.default_partition_spec()));
     }
 
@@ -50,6 +54,11 @@ impl Counts {
     /// All entries. What others wrote under the names of counts does not matter.
     pub(super) fn entries(&self, mut entries: HashMap<String, String>, parent: Option<&Summary>) -> HashMap<String, String> {
         entries.extend(self.collector.build());
+        for (name, bytes) in [("added-files-size", self.bytes_added), ("removed-files-size", self.bytes_removed)] {
+            if bytes > 0 {
+                entries.insert(name.to_owned(), bytes.to_string());
+            }
+        }
         for (total, added, removed) in TOTALS {
             let number = |entries: &HashMap<String, String>, name| entries.get(name).and_then(|text| text.parse::<u64>().ok());
             // A total that the parent does not tell cannot be told by its children either.
@@ -64,4 +73,10 @@ impl Counts {
         }
         entries
     }
+}
+
+/// A vector is as large as its blob: the file around it holds others too, and the crate would count it for each.
+fn bytes(file: &DataFile) -> u64 {
+    let blob = file.content_size_in_bytes().and_then(|bytes| u64::try_from(bytes).ok());
+    blob.unwrap_or(file.file_size_in_bytes())
 }

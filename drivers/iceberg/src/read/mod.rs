@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArr
 use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
 use arrow_select::filter::filter_record_batch;
 use contract::{Error, Kind, Peek, SinkTable};
+use iceberg::spec::{PrimitiveType, Schema, SchemaRef};
 use kernel::state::TableState;
 use roaring::RoaringBitmap;
 use rows::{EncodedKeys, Type};
@@ -21,8 +22,8 @@ use crate::index::{Fingerprints, KeyReader};
 use crate::sink::IcebergSink;
 use crate::state::standing;
 use crate::storage::Storage;
+use crate::table::KeyColumn;
 use crate::table::columns::{arrow_field, cast};
-use crate::table::{self, KeyColumn, Layout};
 
 /// How large a table is and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,8 +38,8 @@ pub struct Description {
     pub dead_rows: u64,
     /// Snapshots that are kept.
     pub snapshots: usize,
-    /// When the newest snapshot was made, milliseconds since 1970.
-    pub snapshot_time_ms: Option<i64>,
+    /// When the newest state became visible, milliseconds since 1970.
+    pub committed_at_ms: Option<i64>,
     /// The table's state.
     pub state: Option<TableState>,
     /// The metadata file, which readers open.
@@ -46,16 +47,18 @@ pub struct Description {
 }
 
 impl IcebergSink {
-    /// Reads rows of a table as they are now; binary key values are given in hexadecimal. Empty if there is no table.
+    /// Reads rows of a table as they are now, in the table's own columns and types; what the source's are does not matter.
+    /// Empty if there is no table. Binary key values are given in hexadecimal.
     pub(crate) async fn read(&self, table: &SinkTable, ask: &Peek) -> Result<Vec<RecordBatch>, Error> {
         let Some(found) = self.shared.catalog.load(&self.ident(table)).await? else { return Ok(Vec::new()) };
-        let layout = table::check(&found, table, &self.shared.pipeline)?;
-        let wanted = ask.key.as_ref().map(|texts| encoded_key(&layout, texts)).transpose()?;
+        let schema = Arc::clone(found.metadata.current_schema());
+        let key = key_of(&schema, table);
+        let wanted = ask.key.as_ref().map(|texts| encoded_key(&key, texts)).transpose()?;
         let (storage, limit) = (Arc::clone(&self.shared.storage), ask.limit);
         blocking::run(move || {
-            let reader = TableReader::new(storage.as_ref(), &found, &layout)?;
+            let reader = TableReader::new(storage.as_ref(), &found, schema)?;
             match wanted {
-                Some(key) => Ok(reader.row(&key)?.into_iter().collect()),
+                Some(wanted) => Ok(reader.row(&key, &wanted)?.into_iter().collect()),
                 None => reader.rows(limit),
             }
         })
@@ -78,7 +81,7 @@ impl IcebergSink {
                 data_bytes: live.data.iter().map(|file| file.bytes).sum(),
                 dead_rows,
                 snapshots: metadata.snapshots().len(),
-                snapshot_time_ms: metadata.current_snapshot().map(|snapshot| snapshot.timestamp_ms()),
+                committed_at_ms: state.is_some().then(|| metadata.last_updated_ms()),
                 state,
                 metadata: found.location.clone(),
             }))
@@ -90,20 +93,20 @@ impl IcebergSink {
 /// Reads one snapshot of a table.
 struct TableReader<'a> {
     storage: &'a dyn Storage,
-    layout: &'a Layout,
     live: Live,
+    fields: SchemaRef,
     schema: ArrowSchemaRef,
 }
 
 impl<'a> TableReader<'a> {
-    fn new(storage: &'a dyn Storage, found: &Loaded, layout: &'a Layout) -> Result<Self, Error> {
+    fn new(storage: &'a dyn Storage, found: &Loaded, fields: SchemaRef) -> Result<Self, Error> {
         let metadata = &found.metadata;
         let live = Live::of(storage, metadata, metadata.current_snapshot().map(AsRef::as_ref))?;
         live.check(found.ident.name())?;
         // Readers want columns and types; ids would only be in their way.
         let plain = |field| Arc::unwrap_or_clone(arrow_field(field)).with_metadata(Default::default());
-        let fields: Vec<_> = layout.schema.as_struct().fields().iter().map(|field| plain(field)).collect();
-        Ok(Self { storage, layout, live, schema: Arc::new(ArrowSchema::new(fields)) })
+        let columns: Vec<_> = fields.as_struct().fields().iter().map(|field| plain(field)).collect();
+        Ok(Self { storage, live, fields, schema: Arc::new(ArrowSchema::new(columns)) })
     }
 
     /// The first live rows, in the order in which they were written.
@@ -131,15 +134,15 @@ impl<'a> TableReader<'a> {
         Ok(read)
     }
 
-    /// The live row with this key. The newest data files are looked at first.
-    fn row(mut self, key: &[u8]) -> Result<Option<RecordBatch>, Error> {
+    /// The live row with this encoded key. The newest data files are looked at first.
+    fn row(mut self, key: &[KeyColumn], wanted: &[u8]) -> Result<Option<RecordBatch>, Error> {
         self.live.data.sort_by_key(|file| std::cmp::Reverse(file.sequence));
         let fingerprints = Fingerprints::random();
-        let keys = KeyReader { storage: self.storage, key: &self.layout.key, fingerprints: &fingerprints, table: "" };
+        let keys = KeyReader { storage: self.storage, key, fingerprints: &fingerprints, table: "" };
         for file in &self.live.data {
             let (dead, mut found) = (self.dead(file)?, None);
             keys.each_key(file, |row, candidate| {
-                if candidate == key && !dead.contains(row) {
+                if candidate == wanted && !dead.contains(row) {
                     found = Some(row);
                 }
             })?;
@@ -158,7 +161,7 @@ impl<'a> TableReader<'a> {
     /// All columns of a data file, or of one of its rows. A column that it lacks was added later: null.
     fn batches(&self, file: &LiveFile, only: Option<u32>) -> Result<impl Iterator<Item = Result<RecordBatch, Error>>, Error> {
         let opened = file::open(self.storage, file)?;
-        let fields = self.layout.schema.as_struct().fields();
+        let fields = self.fields.as_struct().fields();
         let found: Vec<Option<usize>> = fields.iter().map(|field| opened.index_of(field.id, &field.name)).collect();
         let present: Vec<usize> = found.iter().copied().flatten().collect();
         let (schema, of) = (Arc::clone(&self.schema), file.clone());
@@ -177,20 +180,58 @@ impl<'a> TableReader<'a> {
     }
 }
 
+/// The key as the table tells it, in the order of the source's key if that is known.
+fn key_of(schema: &Schema, table: &SinkTable) -> Vec<KeyColumn> {
+    let order = |name: &str| table.schema.key.iter().position(|&k| table.schema.columns.get(k).is_some_and(|c| c.name == name));
+    let mut key: Vec<KeyColumn> = (0..)
+        .zip(schema.as_struct().fields())
+        .filter(|(_, field)| schema.identifier_field_ids().any(|id| id == field.id))
+        .filter_map(|(source, field)| {
+            let kind = canonical(field.field_type.as_primitive_type()?)?;
+            Some(KeyColumn { source, name: field.name.clone(), kind, field: field.id })
+        })
+        .collect();
+    key.sort_by_key(|column| order(&column.name));
+    key
+}
+
+/// The canonical type that a type of Iceberg is read as; none for those that urutau does not write.
+fn canonical(kind: &PrimitiveType) -> Option<Type> {
+    Some(match kind {
+        PrimitiveType::Boolean => Type::Bool,
+        PrimitiveType::Int => Type::Int32,
+        PrimitiveType::Long => Type::Int64,
+        PrimitiveType::Float => Type::Float32,
+        PrimitiveType::Double => Type::Float64,
+        PrimitiveType::Decimal { precision, scale } => {
+            Type::Decimal { precision: u8::try_from(*precision).ok()?, scale: i8::try_from(*scale).ok()? }
+        }
+        PrimitiveType::Date => Type::Date,
+        PrimitiveType::Time => Type::Time,
+        PrimitiveType::Timestamp => Type::Timestamp,
+        PrimitiveType::Timestamptz => Type::TimestampTz,
+        PrimitiveType::String => Type::String,
+        PrimitiveType::Uuid => Type::Uuid,
+        PrimitiveType::Fixed(bytes) => Type::FixedBinary(u32::try_from(*bytes).ok()?),
+        PrimitiveType::Binary => Type::Binary,
+        PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs => return None,
+    })
+}
+
 /// A key given as text, encoded.
-fn encoded_key(layout: &Layout, texts: &[String]) -> Result<Vec<u8>, Error> {
-    if layout.key.is_empty() {
+fn encoded_key(key: &[KeyColumn], texts: &[String]) -> Result<Vec<u8>, Error> {
+    if key.is_empty() {
         return Err(wrong_key("the table has no key"));
     }
-    if texts.len() != layout.key.len() {
-        let names: Vec<&str> = layout.key.iter().map(|column| column.name.as_str()).collect();
+    if texts.len() != key.len() {
+        let names: Vec<&str> = key.iter().map(|column| column.name.as_str()).collect();
         return Err(wrong_key(&format!("{} values were given, and the key is ({})", texts.len(), names.join(", "))));
     }
-    let columns = layout.key.iter().zip(texts).map(|(column, text)| {
+    let columns = key.iter().zip(texts).map(|(column, text)| {
         value(column, text).ok_or_else(|| wrong_key(&format!("what was given for '{}' is no {}", column.name, column.kind)))
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let types: Vec<Type> = layout.key.iter().map(|column| column.kind.clone()).collect();
+    let types: Vec<Type> = key.iter().map(|column| column.kind.clone()).collect();
     let keys = EncodedKeys::encode_columns(&columns, &types).map_err(|e| wrong_key(&e.to_string()))?;
     Ok(keys.key(0).to_vec())
 }

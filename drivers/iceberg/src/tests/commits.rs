@@ -1,13 +1,12 @@
 //! What commits make of a table, and how each outcome comes about.
 
-use contract::{CommitRequest, Kind, Mode, Sink, TableCommitter};
+use contract::{CommitRequest, Kind, Mode, Peek, Sink, TableCommitter};
 use kernel::id::{CommitId, Incarnation, Token};
 use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::position::{Cut, Offset, Position};
 use kernel::state::{FORMAT, PipelineState};
 
 use super::world::{Fault, Life, World, expect, words};
-use contract::Peek;
 
 #[tokio::test]
 async fn rows_are_inserted_replaced_removed_and_made_again() {

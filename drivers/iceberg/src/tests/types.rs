@@ -10,14 +10,13 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::DataType;
 use contract::rows::{Column, Type};
-use contract::{Mode, SinkTable};
+use contract::{Mode, Peek, Sink, SinkTable};
 use iceberg::spec::Datum;
 use kernel::outcome::CommitOutcome;
 
 use super::world::{Life, World, netted, table_of};
 use crate::delta::tests_only::data_files;
 use crate::storage::Local;
-use contract::Peek;
 
 fn column(name: &str, kind: Type) -> Column {
     Column { name: name.into(), kind, nullable: true }

@@ -11,7 +11,7 @@ use arrow_array::{Int64Array, RecordBatch, StringArray};
 use bytes::Bytes;
 use contract::rows::net::ReadRun;
 use contract::rows::{Column, EncodedKeys, Netted, Operation, RowPhase, TableSchema, Tail, TransactionRun, Type};
-use contract::{CommitRequest, Error, Mode, Sink, SinkTable, Staged, TableCommitter, TableWriter, async_trait};
+use contract::{CommitRequest, Error, Mode, Peek, Sink, SinkTable, Staged, TableCommitter, TableWriter, async_trait};
 use iceberg::spec::{MAIN_BRANCH, SnapshotReference, SnapshotRetention};
 use iceberg::{NamespaceIdent, TableIdent, TableUpdate};
 use kernel::id::{AttemptId, CommitId, Incarnation, Token, Version};
@@ -29,7 +29,6 @@ use crate::settings::Settings;
 use crate::storage::{Failure, Input, Local, Output, Storage};
 use crate::write::PartWriter;
 use crate::{IcebergSink, table};
-use contract::Peek;
 
 /// A warehouse.
 pub(super) struct World {
