@@ -22,6 +22,9 @@ pub struct Config {
     pub read_bytes_max: u64,
     /// Retries of what failed transiently.
     pub retry: Retry,
+    /// The source never discards anything (files): nothing is acknowledged, so that what was committed and rolled back by
+    /// somebody else can still be read again.
+    pub source_keeps_all: bool,
     /// How long a blocked table may keep the source from discarding before it is released; `None` for sources that keep all.
     pub hold: Option<Duration>,
     /// The least time between two goings back of the reader because a stalled table caught up (rule C3).
@@ -116,6 +119,7 @@ impl Config {
             budget_bytes_max: 128 << 20,
             read_bytes_max: 8 << 20,
             retry: Retry { first: Duration::from_millis(200), most: Duration::from_secs(10), give_up_after: None },
+            source_keeps_all: false,
             hold: None,
             rewind_interval: Duration::from_secs(5),
             ancestor_runs_max: 16,

@@ -61,7 +61,7 @@ macro_rules! bugs {
 #[cfg(feature = "planted-bugs")]
 bugs! {
     /// Acknowledges what was received instead of what is durable.
-    AcknowledgesReceived => "quiet-before-acknowledged",
+    AcknowledgesReceived => "position-covers-only-durable",
     /// Acknowledges the quiet position before the record that holds it is stored.
     AcknowledgesBeforeRecord => "quiet-before-acknowledged",
     /// Acknowledges 2^60.
@@ -73,13 +73,13 @@ bugs! {
     /// Leaves halted and paused tables out of the meet.
     HaltedIgnoredInMeet => "release-before-pass",
     /// Takes the largest of the completes instead of their meet.
-    HighestInsteadOfMeet => "position-covers-only-durable",
+    HighestInsteadOfMeet => "effective-cut-never-falls",
     /// Chooses the 'smaller' of two incomparable positions.
     MinimumInsteadOfMeet => "position-covers-only-durable",
     /// Counts a keepalive inside a transaction.
     KeepaliveInsideTransaction => "empty-transactions-do-not-confirm",
     /// After `Unknown` tries again under another commit id.
-    UnknownRetriedUnderNewId => "staged-published-at-most-once",
+    UnknownRetriedUnderNewId => "staged-kept-while-unknown",
     /// After `Unknown` deletes what was staged.
     UnknownDropsStaged => "staged-kept-while-unknown",
     /// After `Conflict` drops what an earlier unknown attempt staged.
@@ -89,7 +89,7 @@ bugs! {
     /// A superseded life stops only its commits.
     SupersededStopsCommitsOnly => "superseded-means-stopped",
     /// Skips the first row of each transaction.
-    SkipsFirstRow => "covered-row-has-no-effect",
+    SkipsFirstRow => "position-covers-only-durable",
     /// Takes rows that the cut covers.
     TakesCoveredRows => "covered-row-has-no-effect",
     /// Trusts the stored cut of the table alone, not the record.
@@ -111,7 +111,7 @@ bugs! {
     /// Reads table states before it has taken its incarnation.
     StatesBeforeIncarnation => "start-within-streamable",
     /// On sinks without compare-and-set writes data before it has claimed the table.
-    NoClaim => "stale-incarnation-has-no-effect",
+    NoClaim => "position-covers-only-durable",
     /// Trusts the state of a table that was removed and added again.
     ReaddedTableTrusted => "join-has-a-base",
     /// Applies the start option to a table that has a state.
@@ -123,7 +123,7 @@ bugs! {
     /// Takes a higher commit number for a later commit.
     LineageByNumber => "record-claims-truth",
     /// What the reader had received counts as complete, not what the table had taken.
-    QuietByArrival => "position-covers-only-durable",
+    QuietByArrival => "effective-cut-never-falls",
     /// On sinks without compare-and-set writes the state before the data.
     StateBeforeData => "position-covers-only-durable",
     /// On `Conflict` tries again whatever was found.
@@ -133,9 +133,9 @@ bugs! {
     /// A claim takes a commit id of its own, so that the record no longer speaks of the state.
     ClaimTakesNewId => "effective-cut-never-falls",
     /// Keeps one divided transaction a cut.
-    OneWithin => "within-names-the-same-row",
+    OneWithin => "commit-in-order-per-table",
     /// On going back chooses the reader's position for every table's cut.
-    CutFromReader => "position-covers-only-durable",
+    CutFromReader => "everything-owed-is-tracked",
     /// Two commits of a table run at once.
     TwoCommitsInFlight => "commit-in-order-per-table",
     /// Gives bytes back twice.

@@ -153,6 +153,12 @@ pub trait Source: Send + Sync {
     /// Reads the log of `tables` from a position, from the beginning of every transaction that it does not contain.
     async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error>;
 
+    /// Does it keep everything, whatever is acknowledged? Then nothing is, and what somebody rolled back at the sink can be
+    /// read again.
+    fn keeps_all(&self) -> bool {
+        false
+    }
+
     /// Lets the source forget everything in `upto`. Nothing else ever does.
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error>;
 

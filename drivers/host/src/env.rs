@@ -47,6 +47,7 @@ impl TokioEnv {
         source: Arc<dyn Source>,
         sink: Arc<dyn Sink>,
         plans: BTreeMap<TableName, TablePlan>,
+        rows_per_read: usize,
         reporter: Arc<Reporter>,
     ) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl TokioEnv {
             opened: OnceCell::new(),
             reader: Mutex::new(None),
             sessions: AtomicU64::new(0),
-            rows_per_read: 65_536,
+            rows_per_read,
             reporter,
         }
     }

@@ -92,8 +92,13 @@ fn tail_column(from: MetadataSource) -> &'static str {
     }
 }
 
+/// How many rows one read of the log may bring: a checkpoint's at most, so that a table is not stalled by a single read.
+pub(crate) fn rows_per_read(pipeline: &Pipeline) -> usize {
+    usize::try_from(pipeline.sink.checkpoint.max_rows).unwrap_or(usize::MAX).clamp(1, 65_536)
+}
+
 /// The kernel's configuration of a run.
-pub fn config(pipeline: &Pipeline, capabilities: Capabilities, until_current: bool) -> Config {
+pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all: bool, until_current: bool) -> Config {
     let tables = pipeline.tables.iter().map(|table| {
         let config = TableConfig {
             join: Join::Beginning,
@@ -125,6 +130,7 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, until_current: bo
     config.record_interval = interval;
     config.retry = Retry { give_up_after, ..config.retry };
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
+    config.source_keeps_all = source_keeps_all;
     config.until_current = until_current;
     config
 }

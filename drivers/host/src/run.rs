@@ -78,9 +78,9 @@ impl Run {
     /// Begins.
     pub fn start(pipeline: &Pipeline, drivers: Drivers, until_current: bool) -> Result<Self, Error> {
         let plans = plan::tables(pipeline)?;
-        let config = plan::config(pipeline, drivers.sink.capabilities(), until_current);
+        let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.keeps_all(), until_current);
         let reporter = Arc::new(Reporter::new(&pipeline.name));
-        let env = Arc::new(TokioEnv::new(drivers.source, drivers.sink, plans, reporter.clone()));
+        let env = Arc::new(TokioEnv::new(drivers.source, drivers.sink, plans, plan::rows_per_read(pipeline), reporter.clone()));
         let (operators, asked) = mpsc::channel(64);
         let task = tokio::spawn(pump::run(env, config, Asked(asked)));
         Ok(Self { operators, reporter, task })

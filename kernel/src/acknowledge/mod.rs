@@ -482,6 +482,9 @@ impl Coordinator {
 
     /// Level, not edge: what may be acknowledged can rise without a new record, and is said again in each session.
     pub(crate) fn acknowledge_what_is_stored(&mut self) {
+        if self.config.source_keeps_all {
+            return;
+        }
         if planted!(self.config, AcknowledgedOnlyOnce) && self.log.acknowledged.contains(&self.acknowledgeable()) {
             return;
         }

@@ -446,7 +446,9 @@ impl Coordinator {
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(flight) = table.flight.take() else { return };
         table.token = token;
-        table.why = None;
+        if table.phase == Phase::Streaming {
+            table.why = None;
+        }
         table.last_failure = None;
         table.committing = None;
         if flight.point.kind != Kind::Claim || table.recent.is_empty() {

@@ -217,6 +217,13 @@ impl Table {
         self.flight.is_none() && self.closed.is_empty() && self.open.taken == 0
     }
 
+    /// A closed checkpoint waits for one in flight that makes its way: the reader waits, too, which costs less than passing
+    /// over rows and reading them again. A flight that stands still holds nobody (rule C3).
+    pub(crate) fn presses_back(&self, now: Time, patience: Duration) -> bool {
+        let makes_its_way = self.flight.as_ref().is_some_and(|f| !f.stands_still(now, patience));
+        makes_its_way && !self.closed.is_empty() && self.blocked.is_none()
+    }
+
     /// Closes the open checkpoint. Its cut's coordinates are those of `log`.
     pub(crate) fn close(&mut self, log: &LogIdentity) {
         let mut closed = core::mem::take(&mut self.open);

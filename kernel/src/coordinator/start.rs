@@ -338,6 +338,7 @@ impl Coordinator {
                 cut = Cut::at(self.log.end.clone());
             }
         }
+        // What was acknowledged may be gone already, though the log was opened before.
         let floor = self.log.floor.join(&self.log.acknowledged);
         // A table that the record names and that has no state is lost, not new (rule R1), unless it began where the log does.
         let vanished = blank && !joins && join != Join::Beginning;

@@ -142,9 +142,7 @@ impl Coordinator {
         if let Some(when) = self.record_due_at() {
             at(when, "store the record");
         }
-        let reads = self.log.reading.is_none() && !self.log.finished && !self.drain.is_closing();
-        let full = self.budget.is_full(self.config.budget_bytes_max);
-        if reads && self.stage == Stage::Running && !full {
+        if self.stage == Stage::Running && self.may_read() {
             at(self.log.next_read, "read the log");
         }
         let stalled = |t: &&crate::checkpoint::Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
@@ -166,11 +164,14 @@ impl Coordinator {
             if self.lacks_base(name) {
                 at(table.base_due, "store where an idle table stands");
             }
-            let makes_room = full && table.open.taken > 0 && !self.drain.is_closing();
-            if let (true, Some(flight)) = (makes_room, table.flight.as_ref().filter(|f| f.retry.is_none()))
-                && !flight.stands_still(self.now, self.config.retry.most)
+            // A flight that others wait for: the budget is full, or a checkpoint waits behind it.
+            let patience = self.config.retry.most;
+            let waits = self.budget.is_full(self.config.budget_bytes_max) || table.presses_back(self.now, patience);
+            if let (Some(flight), false) = (&table.flight, self.drain.is_closing())
+                && waits
+                && !flight.stands_still(self.now, patience)
             {
-                at(flight.since + self.config.retry.most, "take room from a table that stands still");
+                at(flight.since + patience, "go on without a table that stands still");
             }
         }
         deadlines

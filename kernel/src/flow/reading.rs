@@ -15,8 +15,7 @@ use crate::state::Phase;
 impl Coordinator {
     /// Reads on if nothing speaks against it.
     pub(crate) fn read_on(&mut self) {
-        let waits = self.log.reading.is_some() || self.now < self.log.next_read || self.log.finished || self.drain.is_closing();
-        if waits || self.budget.is_full(self.config.budget_bytes_max) {
+        if !self.may_read() || self.now < self.log.next_read {
             return;
         }
         let restart = self.log.restart.then(|| Restart { from: self.log.read.clone(), divided: self.divided() });
@@ -26,6 +25,13 @@ impl Coordinator {
         // One read passes the bound at most; a large one would leave nothing to the tables that are not stuck.
         let (session, bytes_max) = (self.log.session, self.config.read_bytes_max.min(self.config.budget_bytes_max / 4).max(1));
         self.push(Output::ReadLog { id, session, restart, bytes_max });
+    }
+
+    /// Could the log be read now, if it were time?
+    pub(crate) fn may_read(&self) -> bool {
+        let over = self.log.reading.is_some() || self.log.finished || self.drain.is_closing();
+        let pressed = self.tables.values().any(|t| t.presses_back(self.now, self.config.retry.most));
+        !over && !pressed && !self.budget.is_full(self.config.budget_bytes_max)
     }
 
     /// The points behind which rows must be divided, so that a cut covers all or none of an event.

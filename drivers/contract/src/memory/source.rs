@@ -33,6 +33,8 @@ pub enum Change {
     Schema(Arc<TableSchema>),
     /// A change that cannot be taken.
     Refused(TableName, Error),
+    /// Something that cannot be read and belongs to no table: nothing behind it can be read either.
+    Poison(Error),
 }
 
 /// A log, to be written by a test and read by a [`MemorySource`].
@@ -225,6 +227,10 @@ impl MemoryReader {
                 if read.rows >= limit.rows || read.bytes >= limit.bytes {
                     return read.finish(false);
                 }
+                if let Change::Poison(error) = change {
+                    // After everything before it: with the next read, if this one has something.
+                    return if read.events.is_empty() { Err(error.clone()) } else { read.finish(false) };
+                }
                 read.add(change, self.change, logged, &mut self.schemas);
                 self.change += 1;
             }
@@ -274,7 +280,7 @@ impl Building {
                 let schema = Arc::clone(schema);
                 return self.events.push(LogEvent::Schema { transaction, coordinate: at(0), schema });
             }
-            Change::Truncate(_) | Change::Refused(..) | Change::Schema(_) => return,
+            Change::Truncate(_) | Change::Refused(..) | Change::Schema(_) | Change::Poison(_) => return,
         };
         let Some(schema) = schemas.get(table) else { return };
         let index = self.batch(schema);

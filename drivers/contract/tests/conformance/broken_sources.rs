@@ -34,6 +34,7 @@ pub(crate) enum Fault {
     ConfirmsByReading,
     IdentifiesByLength,
     RefusesOnce,
+    LosesWhatPoisonFollows,
     DescribesInItsOwnOrder,
 }
 use Fault::*;
@@ -57,6 +58,7 @@ pub(crate) const SOURCE_FAULTS: &[(Fault, &str)] = &[
     (ConfirmsByReading, "sole-confirmer"),
     (IdentifiesByLength, "same-log-identity"),
     (RefusesOnce, "refusals-repeat"),
+    (LosesWhatPoisonFollows, "poison-comes-last"),
     (DescribesInItsOwnOrder, "describing-repeats"),
 ];
 
@@ -90,12 +92,13 @@ struct BrokenReader {
     reads: u64,
     tables: usize,
     first_end: Option<Position>,
+    ahead: Option<LogRead>,
 }
 
 #[async_trait]
 impl SourceHarness for BrokenSources {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, discards: true }
+        SourceAbilities { refuses: true, poisons: true, discards: true }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {
@@ -116,6 +119,10 @@ impl SourcePlace for BrokenPlace {
 
     async fn write_refused(&self) -> Result<(), Error> {
         self.inner.write_refused().await
+    }
+
+    async fn write_poison(&self) -> Result<(), Error> {
+        self.inner.write_poison().await
     }
 
     async fn finish(&self) -> Result<(), Error> {
@@ -179,6 +186,7 @@ impl Source for BrokenSource {
             reads: 0,
             tables: tables.len(),
             first_end: None,
+            ahead: None,
         }))
     }
 
@@ -191,7 +199,14 @@ impl Source for BrokenSource {
 impl LogReader for BrokenReader {
     async fn next(&mut self, limit: Limit) -> Result<LogRead, Error> {
         let limit = if self.fault == IgnoresTheLimit { Limit { rows: usize::MAX, ..limit } } else { limit };
-        let mut read = self.inner.next(limit).await?;
+        let mut read = match self.ahead.take() {
+            Some(read) => read,
+            None => self.inner.next(limit).await?,
+        };
+        if self.fault == LosesWhatPoisonFollows && !read.finished {
+            // An error that is met while reading ahead comes at once, instead of what was read before it.
+            self.ahead = Some(self.inner.next(limit).await?);
+        }
         if self.fault == LosesWhatIsGivenUp {
             let mut waited = false;
             std::future::poll_fn(|context| {

@@ -23,7 +23,7 @@ impl MemoryPlace {
 #[async_trait]
 impl SourceHarness for MemorySources {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, discards: true }
+        SourceAbilities { refuses: true, poisons: true, discards: true }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {
@@ -47,6 +47,12 @@ impl SourcePlace for MemoryPlace {
     async fn write_refused(&self) -> Result<(), Error> {
         let error = Error::new(Kind::Rejected, "test-refused", "a key is null", "give it one");
         self.0.transaction(vec![Change::Refused(TableName::from(TABLES[0]), error)]);
+        Ok(())
+    }
+
+    async fn write_poison(&self) -> Result<(), Error> {
+        let error = Error::new(Kind::Poison, "test-poison", "the log is torn", "mend it");
+        self.0.transaction(vec![Change::Poison(error)]);
         Ok(())
     }
 

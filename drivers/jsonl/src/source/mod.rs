@@ -171,6 +171,10 @@ impl Source for JsonlSource {
         Ok(Box::new(Reader::new(core)))
     }
 
+    fn keeps_all(&self) -> bool {
+        true
+    }
+
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
         // Files are deleted by whoever made them; of ours there is only what a reading from further back would need.
         self.breaks.forget(upto);

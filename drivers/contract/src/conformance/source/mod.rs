@@ -46,6 +46,11 @@ pub trait SourcePlace: Send + Sync {
         Err(unable())
     }
 
+    /// Writes something that cannot be read and that belongs to no table. Not asked unless `poisons`.
+    async fn write_poison(&self) -> Result<(), Error> {
+        Err(unable())
+    }
+
     /// Says that nothing more will be written, where a log can end.
     async fn finish(&self) -> Result<(), Error> {
         Ok(())
@@ -67,6 +72,8 @@ fn unable() -> Error {
 pub struct SourceAbilities {
     /// [`SourcePlace::write_refused`]
     pub refuses: bool,
+    /// [`SourcePlace::write_poison`]
+    pub poisons: bool,
     /// [`SourcePlace::discard`]
     pub discards: bool,
 }
@@ -178,6 +185,12 @@ pub const LAWS: &[SourceLaw] = &[
         statement: "a change that is refused is refused on every reading, at the same place, and nothing else is held up by it",
         exempt: |can| (!can.refuses).then_some("nothing that can be written is refused by this source"),
         run: |harness| Box::pin(repeats::refusals_repeat(harness)),
+    },
+    SourceLaw {
+        name: "poison-comes-last",
+        statement: "what cannot be read and belongs to no table is an error, after everything before it, on every reading",
+        exempt: |can| (!can.poisons).then_some("nothing that can be written is unreadable to this source"),
+        run: |harness| Box::pin(repeats::poison_comes_last(harness)),
     },
     SourceLaw {
         name: "describing-repeats",

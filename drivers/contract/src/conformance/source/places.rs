@@ -138,12 +138,13 @@ pub(super) async fn sole_confirmer(harness: &dyn SourceHarness) -> Held {
     drop(connection);
 
     let Some((_, first)) = all.ends.first() else { return Err("no transaction ends".into()) };
-    let mut told = begin;
-    told.join_with(first);
+    let told = begin.join(first);
     let connection = Connection::open(&*place, &TABLES).await?;
     connection.source.acknowledge(&told).await.map_err(failed("acknowledging"))?;
     connection.reader(&told).await?.next(ALL).await.map_err(failed("reading on from what was acknowledged"))?;
+    let keeps_all = connection.source.keeps_all();
     drop(connection);
     let floor = beginning(&*place).await?;
+    ensure(!keeps_all || floor == begin, || format!("a source that keeps everything has forgotten {floor}"))?;
     ensure(told.contains(&floor), || format!("'{told}' was acknowledged, and {floor} is forgotten"))
 }

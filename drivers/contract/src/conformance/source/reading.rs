@@ -16,7 +16,7 @@ use crate::conformance::failed;
 use crate::{Limit, LogEvent, LogRead, LogReader, Source};
 
 /// So many empty answers one after the other, and the kit takes it that nothing more comes.
-const IDLE_READS_MAX: usize = 40;
+pub(super) const IDLE_READS_MAX: usize = 40;
 
 /// No script is so long; a reader that goes on is broken.
 const READS_MAX: usize = 5_000;
@@ -109,7 +109,8 @@ impl Reading {
         self.rows.len() >= rows && self.rows.last().is_none_or(ended)
     }
 
-    fn take(&mut self, read: LogRead) {
+    /// Adds what one read brought.
+    pub(super) fn take(&mut self, read: LogRead) {
         for event in &read.events {
             if let LogEvent::Ended { transaction, upto, .. } = event {
                 self.ends.push((transaction.clone(), upto.clone()));

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use kernel::id::TableName;
 use kernel::position::{Coordinate, Position, Transaction};
 
-use super::reading::{ALL, Connection, Reading};
+use super::reading::{ALL, Connection, IDLE_READS_MAX, Reading};
 use super::script::{self, TABLES};
 use super::shape::{beginning, fresh, story, told};
 use super::{SourceHarness, SourcePlace};
 use crate::conformance::{Held, ensure, equal, failed};
-use crate::{Limit, LogEvent};
+use crate::{Kind, Limit, LogEvent};
 
 pub(super) async fn within_names_the_same_row(harness: &dyn SourceHarness) -> Held {
     let (place, begin) = told(harness).await?;
@@ -107,6 +107,41 @@ async fn refused(place: &dyn SourcePlace, begin: &Position, limit: Limit) -> Res
         | LogEvent::Keepalive { .. } => None,
     });
     Ok(refused.collect())
+}
+
+pub(super) async fn poison_comes_last(harness: &dyn SourceHarness) -> Held {
+    let place = fresh(harness).await?;
+    let begin = beginning(&*place).await?;
+    place.write(&script::many(1, 3)).await.map_err(failed("writing the log"))?;
+    place.write_poison().await.map_err(failed("writing what cannot be read"))?;
+    place.write(&script::many(4, 3)).await.map_err(failed("writing the log"))?;
+    place.finish().await.map_err(failed("ending the log"))?;
+    let first = poisoned(&*place, &begin, ALL).await?;
+    for limit in [ALL, Limit { rows: 1, ..ALL }] {
+        let again = poisoned(&*place, &begin, limit).await?;
+        equal(&format!("the code of the error in another session, under {limit:?}"), &first, &again)?;
+    }
+    Ok(())
+}
+
+/// The code of the error that comes after three rows and the ends of their transactions.
+async fn poisoned(place: &dyn SourcePlace, begin: &Position, limit: Limit) -> Result<&'static str, String> {
+    let connection = Connection::open(place, &TABLES).await?;
+    let mut reader = connection.reader(begin).await?;
+    let mut reading = Reading::default();
+    for _ in 0..IDLE_READS_MAX {
+        match reader.next(limit).await {
+            Ok(read) if read.finished => return Err("the log ends as if all of it could be read".into()),
+            Ok(read) => reading.take(read),
+            Err(error) => {
+                equal("the kind of the error", &Kind::Poison, &error.kind)?;
+                let (rows, ends) = (reading.rows.len(), reading.ends.len());
+                ensure((rows, ends) == (3, 3), || format!("before the error come {rows} rows and {ends} ends, of 3 each"))?;
+                return Ok(error.code);
+            }
+        }
+    }
+    Err(format!("after {IDLE_READS_MAX} reads no error has come"))
 }
 
 pub(super) async fn describing_repeats(harness: &dyn SourceHarness) -> Held {
