@@ -906,6 +906,11 @@ impl Engine {
             return;
         }
         let live = (0..self.processes.len()).rfind(|p| self.lives(*p));
+        // Two lives that take one session from each other are not at rest.
+        let several = (0..self.processes.len()).filter(|p| self.lives(*p)).count() > 1;
+        if several && self.plan.source.exclusive {
+            return;
+        }
         let quiet = live.is_some_and(|process| {
             let coordinator = &self.processes[process].coordinator;
             coordinator.is_running() && coordinator.waiting().iter().all(|w| w.what == "a snapshot")

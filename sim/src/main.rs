@@ -101,23 +101,28 @@ fn replay(arguments: &Arguments) -> Result<ExitCode, String> {
 fn planted(arguments: &Arguments) -> Result<ExitCode, String> {
     let (seeds, base) = (arguments.number("--seeds", 1_000)?, arguments.number("--base", 0)?);
     let only = arguments.bug()?;
-    println!("| bug | first seed | hits/seeds | found by | claimed by |\n|---|---|---|---|---|");
+    println!("| bug | first seed | hits/seeds | invariant | first seed by it | others |\n|---|---|---|---|---|---|");
     for bug in PlantedBug::ALL.iter().filter(|b| only.is_none_or(|only| only == **b)) {
-        let (mut first, mut by, mut run) = (None, BTreeMap::<&str, u64>::new(), 0);
+        let (mut first, mut claimed, mut by, mut run) = (None, None, BTreeMap::<&str, u64>::new(), 0);
         for seed in base..base + seeds {
             run += 1;
             if let Some(violation) = engine::run(seed, Some(*bug), false).violation {
                 first.get_or_insert(seed);
+                if violation.rule == bug.invariant() {
+                    claimed.get_or_insert(seed);
+                }
                 *by.entry(violation.rule).or_default() += 1;
-                if by.values().sum::<u64>() >= 20 {
+                if by.values().sum::<u64>() >= 20 && claimed.is_some() {
                     break;
                 }
             }
         }
         let hits: u64 = by.values().sum();
-        let by: Vec<String> = by.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
-        let first = first.map_or_else(|| "-".to_string(), |f| f.to_string());
-        println!("| {} | {first} | {hits}/{run} | {} | {} |", bug.name(), by.join(", "), bug.invariant());
+        let own = by.remove(bug.invariant()).unwrap_or(0);
+        let others: Vec<String> = by.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
+        let seed = |seed: Option<u64>| seed.map_or_else(|| "-".to_string(), |s| s.to_string());
+        let (name, rule, others) = (bug.name(), bug.invariant(), others.join(", "));
+        println!("| {name} | {} | {hits}/{run} | {rule} {own} | {} | {others} |", seed(first), seed(claimed));
     }
     Ok(ExitCode::SUCCESS)
 }

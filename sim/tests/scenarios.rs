@@ -116,3 +116,24 @@ fn an_acknowledgement_relies_on_what_the_record_names_only() {
     clean(&story);
     finds(&story, PlantedBug::AcknowledgesByOwnCuts, "start-within-streamable");
 }
+
+/// A stale process wakes up on a quiet day: nothing is to be written, so no compare-and-set tells it that it is superseded. Its
+/// session is lost; if it opened the log again without asking, two lives would take it from each other for ever.
+#[test]
+fn a_stale_process_wakes_up_on_a_quiet_day() {
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
+    let mut story = Scenario::of_one_table(true, log).when(When::At(60), Then::StandsStill(0, 150));
+    story.plan.source.exclusive = true;
+    clean(&story);
+    finds(&story, PlantedBug::ReconnectWithoutValidation, "converges-after-healing");
+}
+
+/// A take that landed and whose answer was lost is not taken: the process that slept meanwhile must not believe that the number
+/// in the record is its own.
+#[test]
+fn a_take_whose_answer_is_lost_is_not_taken() {
+    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))])];
+    let story = Scenario::of_one_table(true, log).when(sends(0, "record", 1), Then::AnswerIsLost);
+    let report = clean(&story);
+    assert_eq!(report.marks.get("take-again"), Some(&1), "{:?}", report.marks);
+}

@@ -37,7 +37,10 @@ impl Coordinator {
         if let (Some(reason), false) = (self.drain.reason(), self.stage == Stage::Running) {
             // Once rows are on their way they are committed; the log is not needed for that.
             let reason = reason.clone();
-            return if self.has_begun() { () } else { self.stop(reason) };
+            if !self.has_begun() {
+                self.stop(reason);
+            }
+            return;
         }
         if self.stage == Stage::Recovering {
             return self.recover_again();
