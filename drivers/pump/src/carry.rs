@@ -100,7 +100,9 @@ impl<E: Env> Pump<E> {
                 self.start_in(lane, async move {
                     let outcome = match artefacts {
                         Some(artefacts) => env.commit(&table, &token, &state, artefacts, truncate_first).await,
-                        None => CommitOutcome::Rejected { why: format!("what {staged:?} staged is not here: a fault in urutau itself") },
+                        None => CommitOutcome::Rejected {
+                            why: format!("what {staged:?} staged is not here: a fault in urutau itself"),
+                        },
                     };
                     Input::Committed { id, table, outcome }
                 });

@@ -23,7 +23,10 @@ pub(crate) struct Prepared {
 
 enum PreparedEvent {
     /// `batch` and the range stand for a [`RowRange`] whose batch has no id yet.
-    Rows { batch: usize, event: LogEvent },
+    Rows {
+        batch: usize,
+        event: LogEvent,
+    },
     Other(LogEvent),
 }
 
@@ -55,7 +58,8 @@ fn prepare_event(
             };
             let table = &rows_of.schema.table;
             for rows in divide(rows_of, rows, table, &transaction, divided) {
-                let (Some(first), Some(last)) = (coordinate(rows_of, rows.start), coordinate(rows_of, rows.end.wrapping_sub(1))) else {
+                let (Some(first), Some(last)) = (coordinate(rows_of, rows.start), coordinate(rows_of, rows.end.wrapping_sub(1)))
+                else {
                     continue;
                 };
                 let digest = rows::digest::row_digests(rows_of, keys, rows.clone());
@@ -129,11 +133,16 @@ fn to_u32(rows: usize) -> u32 {
 
 /// The source promised keys: a row without one should have come as a refused change.
 fn broken_key(batch: &ChangeBatch, why: &str) -> LogFailure {
-    let why = format!("table {}: the source driver delivered a row whose key can't be encoded: {why}. This is a fault of the driver", batch.schema.table);
+    let why = format!(
+        "table {}: the source driver delivered a row whose key can't be encoded: {why}. This is a fault of the driver",
+        batch.schema.table
+    );
     LogFailure::Config { why }
 }
 
 fn outside(batch: usize, transaction: &Transaction) -> LogFailure {
-    let why = format!("the source driver named rows outside of batch {batch} in transaction {transaction:?}. This is a fault of the driver");
+    let why = format!(
+        "the source driver named rows outside of batch {batch} in transaction {transaction:?}. This is a fault of the driver"
+    );
     LogFailure::Config { why }
 }

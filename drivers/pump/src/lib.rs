@@ -143,9 +143,7 @@ impl<E: Env> Pump<E> {
                 None => futures::future::pending().await,
             }
         };
-        let person = async {
-            if left { operators.next().await } else { futures::future::pending().await }
-        };
+        let person = async { if left { operators.next().await } else { futures::future::pending().await } };
         let answer = self.lanes.next().boxed();
         let outside = select(Box::pin(person), Box::pin(time));
         match select(answer, outside).await {
