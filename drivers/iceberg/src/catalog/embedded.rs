@@ -144,10 +144,10 @@ impl Embedded {
         blocking::delete_quietly(Arc::clone(&self.storage), vec![loaded.location.clone()]).await;
     }
 
-    /// The swap. `Err` is for what certainly did not happen.
+    /// The swap. `Err` is for what certainly did not happen: a transaction that was not committed is rolled back.
     async fn swap(&self, base: &Loaded, location: &str) -> Result<Swap, Error> {
-        let mut transaction =
-            self.made().await?.begin_with("BEGIN IMMEDIATE").await.map_err(|e| away("begin a change of", &base.ident, &e))?;
+        let failed = |e: sqlx::Error| away("change", &base.ident, &e);
+        let mut transaction = self.made().await?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         let update = "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?
                       WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?";
         let updated = sqlx::query(update)
@@ -159,15 +159,17 @@ impl Embedded {
             .bind(&base.location)
             .execute(&mut *transaction)
             .await;
-        match updated {
-            Err(e) => return Ok(Swap::Unknown(e.to_string())),
-            Ok(done) if done.rows_affected() == 0 => return Ok(Swap::Lost),
-            Ok(_) => {}
+        if updated.map_err(failed)?.rows_affected() == 0 {
+            return Ok(Swap::Lost);
         }
-        Ok(match transaction.commit().await {
-            Ok(()) => Swap::Done,
-            Err(e) => Swap::Unknown(e.to_string()),
-        })
+        let Err(error) = transaction.commit().await else { return Ok(Swap::Done) };
+        // It is over by now, one way or the other, and the database tells which.
+        match self.location_of(&base.ident).await {
+            Ok(Some(now)) if now == location => Ok(Swap::Done),
+            Ok(Some(now)) if now == base.location => Err(failed(error)),
+            Ok(_) => Ok(Swap::Lost),
+            Err(_) => Ok(Swap::Unknown(error.to_string())),
+        }
     }
 }
 

@@ -1,0 +1,161 @@
+//! The part of a commit before the swap: rows are located, vectors, manifests and their list are written.
+//!
+//! All of it blocks, so it runs on a thread for that, with everything that it needs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use contract::{Error, Kind, Staged};
+use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, Struct};
+
+use super::{now_ms, parts};
+use crate::catalog::Loaded;
+use crate::delta::{Live, Removed, RowDelta, StagedDelta, stage};
+use crate::failpoint::failpoint;
+use crate::index::{Base, KeyIndex, KeyReader, Located, Made, Touched, VectorAt, brought_to, too_large};
+use crate::open::{OpenTable, data_directory, metadata_directory};
+use crate::vector;
+use crate::write::StagedPart;
+
+/// All that the blocking part of a commit needs.
+pub(super) struct Job {
+    pub(super) table: Arc<OpenTable>,
+    pub(super) base: Loaded,
+    pub(super) staged: Vec<Arc<Staged>>,
+    pub(super) truncates: bool,
+    pub(super) summary: HashMap<String, String>,
+}
+
+/// A commit that is written and only needs to be swapped in.
+pub(super) struct Prepared {
+    pub(super) delta: StagedDelta,
+    pub(super) located: Located,
+    pub(super) made: Made,
+    /// What was written for it.
+    pub(super) written: Vec<String>,
+}
+
+impl Job {
+    /// Locates the rows, writes vectors, manifests and list. The index comes back in any case.
+    pub(super) fn prepare(self, index: Option<KeyIndex>) -> (Option<KeyIndex>, Result<Prepared, Error>) {
+        let mut index = match self.table.is_keyed().then(|| index_at(&self.table, index, &self.base)).transpose() {
+            Ok(index) => index,
+            Err(e) => return (None, Err(e)),
+        };
+        let prepared = self.write(index.as_mut());
+        // An index that does not know its own table is worth nothing.
+        let differs = prepared.as_ref().is_err_and(|e| e.code == "iceberg-index-differs");
+        (index.filter(|_| !differs), prepared)
+    }
+
+    fn write(&self, mut index: Option<&mut KeyIndex>) -> Result<Prepared, Error> {
+        let parts = parts(&self.staged);
+        let located = match &mut index {
+            Some(index) => {
+                let all = parts.iter().copied();
+                let located = if self.truncates { index.locate_truncated(all) } else { index.locate(all) };
+                index.reserve(&located, parts.len()).map_err(|full| too_large(&full, self.table.ident.name()))?;
+                located
+            }
+            None => Located::default(),
+        };
+        let touched = index.as_ref().map(|index| index.touched(&located)).unwrap_or_default();
+        let mut written = Vec::new();
+        let prepared = self.write_files(&parts, touched, &mut written);
+        match prepared {
+            Ok((delta, made)) => Ok(Prepared { delta, located, made, written }),
+            Err(e) => {
+                for file in written {
+                    let _ = self.table.storage.delete(&file);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn write_files(
+        &self,
+        parts: &[&StagedPart],
+        touched: Vec<Touched>,
+        written: &mut Vec<String>,
+    ) -> Result<(StagedDelta, Made), Error> {
+        let (dead, touched): (Vec<_>, Vec<_>) = touched.into_iter().partition(Touched::is_dead);
+        let vectors = self.write_vectors(&touched, written)?;
+        let places = vectors.iter().filter_map(|v| Some((v.referenced_data_file()?.into(), VectorAt::of_file(v)?))).collect();
+        let removed = if self.truncates {
+            Removed::All
+        } else {
+            Removed::Files(dead.into_iter().map(|file| (file.path, file.sequence)).collect())
+        };
+        let added = parts.iter().flat_map(|part| &part.files).map(|staged| staged.file.clone()).collect();
+        let delta = RowDelta { added, vectors, removed, summary: self.summary.clone() };
+        let staged = stage(self.table.storage.as_ref(), &self.base, delta, now_ms(), &names(&self.table, &self.base))?;
+        written.extend(staged.files.iter().map(|(location, _)| location.clone()));
+        self.table.storage.put(&staged.files)?;
+        let made = Made { snapshot: Some(staged.snapshot_id), sequence: staged.sequence, vectors: places };
+        Ok((staged, made))
+    }
+
+    /// One file with the vector of each data file that keeps some of its rows.
+    fn write_vectors(&self, touched: &[Touched], written: &mut Vec<String>) -> Result<Vec<DataFile>, Error> {
+        if touched.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (bytes, placed) = vector::file(touched.iter().map(|file| (file.path.as_ref(), &file.dead)));
+        let location = self.table.commit_file_name(&data_directory(&self.base), "vectors", "puffin");
+        let size = bytes.len() as u64;
+        written.push(location.clone());
+        self.table.storage.put(&[(location.clone(), bytes.into())])?;
+        failpoint!("iceberg-vectors-written");
+        let spec_id = self.base.metadata.default_partition_spec_id();
+        placed.into_iter().map(|placed| vector_entry(&location, size, spec_id, placed)).collect()
+    }
+}
+
+/// A vector as a manifest describes it: a delete file that is a blob of a Puffin file.
+fn vector_entry(location: &str, size: u64, spec_id: i32, placed: vector::Placed) -> Result<DataFile, Error> {
+    DataFileBuilder::default()
+        .content(DataContentType::PositionDeletes)
+        .file_format(DataFileFormat::Puffin)
+        .file_path(location.to_owned())
+        .file_size_in_bytes(size)
+        .record_count(placed.cardinality)
+        .partition(Struct::empty())
+        .partition_spec_id(spec_id)
+        .referenced_data_file(Some(placed.data_file))
+        .content_offset(i64::try_from(placed.offset).ok())
+        .content_size_in_bytes(i64::try_from(placed.length).ok())
+        .build()
+        .map_err(|e| {
+            Error::new(
+                Kind::Fatal,
+                "iceberg-fault",
+                format!("a vector cannot be described: {e}"),
+                "this is a fault in urutau: please report it",
+            )
+        })
+}
+
+/// The key index at the snapshot of `loaded`.
+pub(super) fn index_at(table: &OpenTable, index: Option<KeyIndex>, loaded: &Loaded) -> Result<KeyIndex, Error> {
+    let metadata = &loaded.metadata;
+    let base = Base { table: metadata.uuid(), key: table.layout.key_fields(), snapshot: metadata.current_snapshot_id() };
+    let index = index.unwrap_or_else(|| KeyIndex::empty(Base { snapshot: None, ..base.clone() }, &table.memory));
+    if *index.base() == base {
+        return Ok(index);
+    }
+    let live = Live::of(table.storage.as_ref(), metadata, metadata.current_snapshot().map(AsRef::as_ref))?;
+    let reader = KeyReader {
+        storage: table.storage.as_ref(),
+        key: &table.layout.key,
+        fingerprints: &table.fingerprints,
+        table: table.ident.name(),
+    };
+    brought_to(index, base, &live, &reader)
+}
+
+/// Names for the files of a commit that lie beside the metadata.
+pub(super) fn names<'a>(table: &'a OpenTable, base: &Loaded) -> impl Fn(&str) -> String + 'a {
+    let directory = metadata_directory(base);
+    move |what| table.commit_file_name(&directory, what, "avro")
+}
