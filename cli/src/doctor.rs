@@ -103,7 +103,9 @@ fn answer(title: &str, pipeline: &str, findings: &[Finding]) -> Answer {
     let mut text = format!("{title}\n");
     for finding in findings {
         let Finding { subject, what, code, remedy, .. } = finding;
-        text.push_str(&format!("{}: {subject}: {what} [{code}]\n", word(finding.severity)));
+        // Most texts name what they are about.
+        let subject = if what.contains(subject.as_str()) { String::new() } else { format!("{subject}: ") };
+        text.push_str(&format!("{}: {subject}{what} [{code}]\n", word(finding.severity)));
         if !remedy.is_empty() {
             text.push_str(&format!("    {remedy}\n"));
         }
@@ -163,6 +165,15 @@ mod tests {
         assert_eq!(broken.code, 2);
         assert_eq!(broken.json["errors"], json!(1));
         assert_eq!(broken.json["findings"][0]["remedy"], json!("bring it back"));
+    }
+
+    #[test]
+    fn a_text_that_names_what_it_is_about_is_not_told_it_twice() {
+        let named = Finding { what: "table shop.orders has no key".into(), ..found(Severity::Info, "no-key", "") };
+        assert_eq!(
+            answer("title", "desk", &[named]).text,
+            "title\ninfo: table shop.orders has no key [no-key]\nnothing is wrong\n"
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 
-/// Wider cells are cut; `--output json` has all of them.
-const CELL_WIDTH_MAX: usize = 48;
+/// Wider cells are cut, if nobody says otherwise; `--output json` has all of them.
+const WIDTH_MAX: usize = 160;
 const GAP: &str = "  ";
 
 /// A table of texts.
@@ -13,6 +13,7 @@ pub(crate) struct Grid {
     heads: Vec<(String, Alignment)>,
     rows: Vec<Vec<String>>,
     indent: &'static str,
+    width_max: usize,
 }
 
 impl Grid {
@@ -27,9 +28,10 @@ impl Grid {
     /// One with columns whose names come from somewhere else.
     pub(crate) fn of(heads: impl IntoIterator<Item = (String, Alignment)>) -> Self {
         Self {
-            heads: heads.into_iter().map(|(name, alignment)| (shown(&name), alignment)).collect(),
+            heads: heads.into_iter().map(|(name, alignment)| (shown(&name, WIDTH_MAX), alignment)).collect(),
             rows: Vec::new(),
             indent: "",
+            width_max: WIDTH_MAX,
         }
     }
 
@@ -39,9 +41,15 @@ impl Grid {
         self
     }
 
+    /// Cuts cells that are wider, of the rows that come from here on.
+    pub(crate) fn cut_at(mut self, width_max: usize) -> Self {
+        self.width_max = width_max;
+        self
+    }
+
     /// Adds a row, a cell for each column.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| shown(&cell)).collect());
+        self.rows.push(cells.into_iter().map(|cell| shown(&cell, self.width_max)).collect());
     }
 
     /// The text, with the names of the columns above if there are any.
@@ -72,10 +80,10 @@ impl Grid {
 }
 
 /// A text as a cell shows it.
-fn shown(text: &str) -> String {
-    let mut one_line = String::with_capacity(text.len().min(4 * CELL_WIDTH_MAX));
+fn shown(text: &str, width_max: usize) -> String {
+    let mut one_line = String::with_capacity(text.len().min(4 * width_max));
     // Nobody sees more than this, whatever it holds.
-    for character in text.chars().take(CELL_WIDTH_MAX + 1) {
+    for character in text.chars().take(width_max + 1) {
         match character {
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 one_line.extend(character.escape_unicode());
@@ -84,7 +92,7 @@ fn shown(text: &str) -> String {
             _ => one_line.push(character),
         }
     }
-    truncate_str(&one_line, CELL_WIDTH_MAX, "…").into_owned()
+    truncate_str(&one_line, width_max, "…").into_owned()
 }
 
 /// A number with its thousands told apart.
@@ -118,15 +126,15 @@ mod tests {
 
     #[test]
     fn no_control_character_of_a_value_reaches_the_terminal() {
-        assert_eq!(shown("a\u{1b}[31mb\r\nc"), "a\\u{1b}[31mb\\r\\nc");
-        assert_eq!(shown("\u{202e}x"), "\\u{202e}x");
+        assert_eq!(shown("a\u{1b}[31mb\r\nc", 48), "a\\u{1b}[31mb\\r\\nc");
+        assert_eq!(shown("\u{202e}x", 48), "\\u{202e}x");
     }
 
     #[test]
     fn a_long_value_is_cut_to_the_width_that_it_takes_on_a_screen() {
-        assert_eq!(shown(&"x".repeat(48)), "x".repeat(48));
-        assert_eq!(shown(&"x".repeat(49)), format!("{}…", "x".repeat(47)));
-        assert_eq!(shown(&"字".repeat(30)), format!("{}…", "字".repeat(23)));
+        assert_eq!(shown(&"x".repeat(48), 48), "x".repeat(48));
+        assert_eq!(shown(&"x".repeat(49), 48), format!("{}…", "x".repeat(47)));
+        assert_eq!(shown(&"字".repeat(30), 48), format!("{}…", "字".repeat(23)));
     }
 
     #[test]

@@ -73,10 +73,10 @@ fn draft_table(table: &SourceTable, asked: Vec<String>) -> DraftTable {
     let draft = |column: &rows::Column| DraftColumn { name: column.name.clone(), column_type: column.kind.to_string() };
     let mut note = Vec::new();
     if table.inferred {
-        note.push("The types were inferred from the first events: look at them. JSON tells no decimal from a number, no date from a text.".to_owned());
+        note.push("Types inferred from the first events: JSON tells no decimal from a number, no date from a text.".to_owned());
     }
     if !unknown.is_empty() {
-        note.push(format!("Nothing tells the type of {}: add it to `columns`, a run needs it.", unknown.join(", ")));
+        note.push(format!("Add to `columns`, since nothing tells their types: {}.", unknown.join(", ")));
     }
     DraftTable {
         source: schema.table.to_string(),
@@ -105,7 +105,11 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
 }
 
 fn answer(file: &Path, draft: &Draft) -> Answer {
-    let mut text = format!("wrote {}: pipeline {}, {} tables\n", file.display(), draft.pipeline, draft.tables.len());
+    let count = match draft.tables.len() {
+        1 => "1 table".to_owned(),
+        more => format!("{more} tables"),
+    };
+    let mut text = format!("wrote {}: pipeline {}, {count}\n", file.display(), draft.pipeline);
     for table in &draft.tables {
         let key = if table.primary_key.is_empty() {
             "key not known, appended".to_owned()
@@ -235,6 +239,6 @@ mod tests {
         let schema = Arc::new(TableSchema { table: "shop.items".into(), columns, key: Vec::new() });
         let drafted = draft_table(&SourceTable { schema, inferred: true }, vec![]);
         assert_eq!(drafted.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["id"]);
-        assert!(drafted.note.ends_with("Nothing tells the type of gone_at: add it to `columns`, a run needs it."), "{}", drafted.note);
+        assert!(drafted.note.ends_with("Add to `columns`, since nothing tells their types: gone_at."), "{}", drafted.note);
     }
 }

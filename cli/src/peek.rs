@@ -16,6 +16,9 @@ use crate::grid::Grid;
 use crate::output::{Answer, Failure};
 use crate::pipeline;
 
+/// Wider values are cut; `--output json` has all of them.
+const VALUE_WIDTH_MAX: usize = 48;
+
 /// Shows rows.
 pub(crate) async fn peek(args: &PeekArgs) -> Result<Answer, Failure> {
     let pipeline = pipeline::load(&args.file.file)?;
@@ -54,7 +57,9 @@ impl View<'_> {
 
     fn text(&self) -> Result<String, Failure> {
         let Some(first) = self.batches.first() else { return Ok(String::new()) };
-        let mut grid = Grid::of(first.schema().fields().iter().map(|field| (field.name().clone(), alignment(field.data_type()))));
+        let heads =
+            first.schema().fields().iter().map(|field| (field.name().clone(), alignment(field.data_type()))).collect::<Vec<_>>();
+        let mut grid = Grid::of(heads).cut_at(VALUE_WIDTH_MAX);
         for batch in self.batches {
             let schema = batch.schema();
             for row in 0..batch.num_rows() {

@@ -76,11 +76,12 @@ fn lines(report: &Report, rows_per_second: u64) -> String {
     };
     let (read, held) = (count(report.rows_read), bytes(report.bytes_held));
     let head = format!("{read} changes read, {}/s, {held} in memory; {state}", count(rows_per_second));
-    let mut grid = Grid::new(&["", "", "", "", ""]).indented();
+    if report.tables.is_empty() {
+        return format!("{}\n", style(head).bold());
+    }
+    let mut grid = Grid::new(&["table", "phase", ">committed", ">owed", ">commits"]).indented();
     for (name, table) in report.tables.iter().take(TABLES_MAX) {
-        let owed = if table.rows_owed == 0 { String::new() } else { format!("{} owed", count(table.rows_owed)) };
-        let committed = format!("{} committed", count(table.rows_committed));
-        grid.row([name.clone(), table.phase.clone(), committed, format!("{} commits", count(table.commits)), owed]);
+        grid.row([name.clone(), table.phase.clone(), count(table.rows_committed), count(table.rows_owed), count(table.commits)]);
     }
     let more = report.tables.len().saturating_sub(TABLES_MAX);
     let more = if more == 0 { String::new() } else { format!("  and {more} more tables\n") };
@@ -144,7 +145,8 @@ mod tests {
         };
         let text = console::strip_ansi_codes(&lines(&report, 7_000)).into_owned();
         let expected = "21,500 changes read, 7,000/s, 2.00 KiB in memory; 123,456 of the log to go
-  shop.orders  streaming  20,000 committed  3 commits  1,500 owed
+  table        phase      committed   owed  commits
+  shop.orders  streaming     20,000  1,500        3
 ";
         assert_eq!(text, expected);
     }

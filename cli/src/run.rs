@@ -110,7 +110,10 @@ fn ended_answer(ended: &Ended, took: Duration) -> Answer {
         eprintln!("error: {message}");
     }
     let json = json!({ "exit": ended.exit_code(), "message": ended.message(), "report": ended.report });
-    Answer { code: ended.exit_code(), text: summary(&ended.report, took), json }
+    // Where it never came to reading, the message is all that there is to say.
+    let began = ended.report.running || ended.report.rows_read > 0 || ended.message().is_none();
+    let text = if began { summary(&ended.report, took) } else { String::new() };
+    Answer { code: ended.exit_code(), text, json }
 }
 
 /// What came of it, table by table.

@@ -14,6 +14,9 @@ use crate::grid::{Grid, bytes, count};
 use crate::output::{Answer, Failure};
 use crate::pipeline;
 
+/// A log of many files has long positions; `--output json` has all of them.
+const POSITION_WIDTH_MAX: usize = 60;
+
 /// A table as the sink holds it.
 struct Row {
     table: TableName,
@@ -67,7 +70,8 @@ fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&Tab
         }
         None => text.push_str("it has not run yet\n"),
     }
-    let mut grid = Grid::new(&["table", "target", "phase", ">rows", ">files", ">size", "committed at", "position"]);
+    let mut grid = Grid::new(&["table", "target", "phase", ">rows", ">files", ">size", "committed at", "position"])
+        .cut_at(POSITION_WIDTH_MAX);
     for row in rows {
         grid.row(row.cells());
     }

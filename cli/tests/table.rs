@@ -129,6 +129,25 @@ fn sigterm_commits_what_was_read_and_ends_with_0() {
 }
 
 #[test]
+fn a_second_signal_ends_a_drain_that_hangs_with_130_and_nothing_is_lost() {
+    let desk = Desk::new(FOLLOWS, "{ kind: jsonl, uri: ./out, checkpoint: { interval: 1h } }");
+    let mut run = desk.start();
+    wait_until("the rows to be read", || (status(&run.address)?["rows_read"] == json!(8)).then_some(()));
+    // No commit can end while somebody else has the table's lock.
+    let lock = std::fs::File::open(desk.path().join("out/.orders.lock")).expect("the table's lock");
+    lock.lock().expect("the lock is free between two commits");
+    run.signal("TERM");
+    wait_until("the drain", || desk.read("run.log").contains("stopping").then_some(()));
+    run.signal("TERM");
+    assert_eq!(run.wait(), Some(130), "{}", desk.read("run.log"));
+    assert!(desk.read("run.log").contains("interrupted before a clean end: a second signal came"), "{}", desk.read("run.log"));
+    drop(lock);
+    desk.write("pipeline.yaml", &pipeline("", JSONL));
+    desk.run().expect(0);
+    assert_eq!(desk.rows("orders").len(), 2);
+}
+
+#[test]
 fn a_run_serves_its_status_metrics_and_health() {
     let desk = Desk::new(FOLLOWS, JSONL);
     let run = desk.start();

@@ -135,10 +135,10 @@ impl Desk {
     }
 
     /// The rows of a table as `urutau peek` tells programs, in the order of their text.
-    pub fn rows(&self, target: &str) -> Vec<String> {
+    pub fn rows(&self, target: &str) -> Vec<Value> {
         let said = self.urutau(&["peek", target, "--output", "json", "--limit", "100"]).expect(0);
-        let mut rows: Vec<String> = said.json()["rows"].as_array().expect("a list of rows").iter().map(Value::to_string).collect();
-        rows.sort();
+        let mut rows = said.json()["rows"].as_array().expect("a list of rows").clone();
+        rows.sort_by_key(Value::to_string);
         rows
     }
 }
