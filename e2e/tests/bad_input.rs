@@ -101,7 +101,7 @@ fn a_line_that_is_no_json() {
 
 #[test]
 fn a_line_that_is_no_envelope() {
-    stops_the_source(&json!({"greeting": SECRET}).to_string(), &["envelope"]);
+    stops_the_source(&json!({"greeting": SECRET}).to_string(), &["no change event"]);
 }
 
 #[test]
@@ -151,7 +151,9 @@ fn an_unknown_field_is_named_with_the_one_that_was_meant() {
 
 #[test]
 fn a_file_that_is_not_there() {
-    refused("path: changes.jsonl", "path: changed.jsonl", &["changed.jsonl"]);
+    let desk = desk(&good(Changes::new(), 1));
+    desk.write("pipeline.yaml", &PIPELINE.replace("path: changes.jsonl", "path: changed.jsonl"));
+    desk.run().expect_code(2).expect_words(&["changed.jsonl", "source.path"]);
 }
 
 #[test]
@@ -223,7 +225,7 @@ fn a_file_that_is_shorter_than_the_stored_offset() {
     let desk = desk(&changes);
     desk.run().expect_code(0);
     desk.write("changes.jsonl", good(Changes::new(), 1).text());
-    desk.run().expect_code(4).expect_words(&["changes.jsonl", "shorter"]).expect_no_words(&[SECRET]);
+    desk.run().expect_code(4).expect_words(&["changes.jsonl", "cut short"]).expect_no_words(&[SECRET]);
     expect_rows(&desk, &changes);
 }
 
@@ -241,7 +243,8 @@ fn another_file_under_the_files_name() {
 fn a_disk_that_is_full() {
     let many = |from: u64| {
         let wide = |n: u64| json!({"id": n, "name": format!("{SECRET} {}", noise(n)), "price": "1.50", "count": 1});
-        (from..from + 4_000).fold(Changes::new(), |changes, n| changes.begin().insert("items", wide(n)))
+        let begun = Changes::new().begin().insert("others", other(1));
+        (from..from + 4_000).fold(begun, |changes, n| changes.begin().insert("items", wide(n)))
     };
     let changes = many(0);
     let desk = desk(&changes);
