@@ -1,4 +1,15 @@
-//! Pure functions on Arrow batches, and the bounded store that holds batches by id while a machine decides about them.
+//! Pure functions on Arrow batches, and the store that holds batches by id while a machine decides about them.
+//!
+//! A source makes a [`ChangeBatch`]: rows of one table in log order, with what the log says of each. On its way to a sink it
+//! is projected and cast ([`project`], [`cast`], [`value`]), filtered ([`filter`]), given its keys ([`key`]) and digests
+//! ([`digest`]), held ([`store`]), and, once the kernel closes a checkpoint, netted ([`net`]). What a sink gets is a
+//! [`Netted`]: at most one image or delete for each key.
+//!
+//! Nothing here decides what is durable or when; that is `kernel`. Nothing here does I/O, reads a clock or keeps state
+//! but for the store. All work is by column, and allocates by batch.
+//!
+//! What others store relies on three things in here, each with its golden test: the bytes of a key and their hash, the
+//! digest of a row, and the text of a type.
 #![deny(missing_docs)]
 
 pub mod batch;
