@@ -119,7 +119,8 @@ fn ended_answer(ended: &Ended, took: Duration) -> Answer {
 /// What came of it, table by table.
 fn summary(report: &Report, took: Duration) -> String {
     let seconds = took.as_secs_f64();
-    let mut text = format!("pipeline {}: {} changes read in {seconds:.1} s\n", report.pipeline, count(report.rows_read));
+    let changes = if report.rows_read == 1 { "change" } else { "changes" };
+    let mut text = format!("pipeline {}: {} {changes} read in {seconds:.1} s\n", report.pipeline, count(report.rows_read));
     let mut grid = Grid::new(&["table", "phase", ">committed", ">commits"]);
     for (name, table) in &report.tables {
         grid.row([name.clone(), table.phase.clone(), count(table.rows_committed), count(table.commits)]);
