@@ -774,7 +774,7 @@ impl Engine {
             let operator = match table.phase {
                 Phase::Streaming => (!calm && chance(&mut self.random, hands / 6)).then(|| Operator::Pause(name.clone())),
                 Phase::Paused | Phase::Halted if calm || chance(&mut self.random, 300) => Some(resume),
-                Phase::Paused | Phase::Halted => chance(&mut self.random, hands / 4).then(|| Operator::Release(name.clone())),
+                Phase::Paused | Phase::Halted => chance(&mut self.random, hands / 8).then(|| Operator::Release(name.clone())),
                 _ => None,
             };
             if let (Some(Operator::Release(_)), Some(tab)) = (&operator, self.world.history.table(&name)) {

@@ -3,6 +3,7 @@
 
 pub mod engine;
 pub mod history;
+pub mod marks;
 pub mod oracle;
 pub mod plan;
 pub mod process;

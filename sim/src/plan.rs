@@ -129,6 +129,7 @@ impl Plan {
         let mut config = config(random);
         if !discards && random.chance(500) {
             config.hold = None;
+            config.source_keeps_all = true;
         }
         if faults.only_away.is_some() {
             config.hold = None;
@@ -194,7 +195,7 @@ fn config(random: &mut Random) -> Config {
             most: Duration(random.range(8, 60)),
             give_up_after: random.chance(150).then_some(Duration(200)),
         },
-        hold: random.chance(600).then(|| Duration(random.range(40, 300))),
+        hold: random.chance(400).then(|| Duration(random.range(80, 400))),
         rewind_interval: Duration(random.range(1, 60)),
         ancestor_runs_max: *random.pick(&[1, 2, 4, 16]),
         recent_commits_max: *random.pick(&[2, 4, 64, 64]),

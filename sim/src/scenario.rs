@@ -72,8 +72,10 @@ impl Scenario {
         let mut history = History::empty(&[""], &["t0", "t1", "t2"][..tables]);
         let mut at = 0;
         for (time, rows) in transactions {
-            let change = |(table, key, value): &(Tab, Key, Option<Value>)| {
-                Change { table: *table, kind: Kind::Row(*key, *value), schema: 0 }
+            let change = |(table, key, value): &(Tab, Key, Option<Value>)| Change {
+                table: *table,
+                kind: Kind::Row(*key, *value),
+                schema: 0,
             };
             let changes: Vec<Change> = rows.iter().map(change).collect();
             let end = at + 1 + changes.len() as u64;

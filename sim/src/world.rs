@@ -272,6 +272,7 @@ impl World {
                 }
             }
         };
+        let outcome = self.perhaps_as_a_conflict(table, outcome);
         self.judge("staged-published-at-most-once", outcomes::staged_published_at_most_once(&landed));
         self.judge("staged-kept-while-unknown", outcomes::staged_kept_while_unknown(&landed));
         self.judge("only-current-incarnation-deletes", outcomes::discarded_was_not_needed(&landed));
@@ -280,6 +281,17 @@ impl World {
             self.judge_commit(number, process, table, before.as_ref(), commit);
         }
         outcome
+    }
+
+    /// A sink may find its own commit there when it tries again by itself, and say so.
+    fn perhaps_as_a_conflict(&mut self, table: Tab, outcome: CommitOutcome) -> CommitOutcome {
+        let staging = self.plan.tables[table].staging && self.plan.faults.unknown > 0 && self.unsteady;
+        match outcome {
+            CommitOutcome::Durable { token } if staging && self.random.chance(40) => {
+                CommitOutcome::Conflict { found: self.targets[table].state().cloned().map(Box::new), token }
+            }
+            outcome => outcome,
+        }
     }
 
     fn judge_commit(&mut self, number: usize, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
@@ -595,6 +607,9 @@ impl World {
             }
         }
         let acknowledged = self.source.acknowledged.join(&self.source.floor);
+        if self.plan.config.source_keeps_all {
+            return None;
+        }
         (!durability::contains(&acknowledged, &end)).then(|| format!("acknowledged is {acknowledged} of {end}"))
     }
 

@@ -566,7 +566,6 @@ impl Coordinator {
         let now = self.now;
         if !stand.upto().contains(&floor) || divided_elsewhere {
             let why = format!("{why}. The log can be read from {floor} on only, so it can't go on from {stand:?}");
-            self.mark("position-lost-on-halt");
             return self.needs_snapshot(name, why);
         }
         let Some(table) = self.tables.get_mut(name) else { return };
