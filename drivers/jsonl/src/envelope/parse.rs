@@ -52,7 +52,12 @@ struct Source<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn parse(text: &'a str, part: &'static str, images: &mut Images, schemas: &mut SchemaCache) -> Result<Self, Malformed> {
+    pub(super) fn parse(
+        text: &'a str,
+        part: &'static str,
+        images: &mut Images,
+        schemas: &mut SchemaCache,
+    ) -> Result<Self, Malformed> {
         let mut envelope = Envelope::default();
         let mut cursor = Cursor::new(text);
         let syntax = |wrong: Syntax| Malformed::Syntax { part, what: wrong.what, at: wrong.at + 1 };
