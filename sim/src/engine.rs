@@ -287,9 +287,8 @@ impl Engine {
         let faults = &self.plan.faults;
         if self.stage == Stage::Faults && self.random.chance(faults.reconfigures) {
             let table = self.random.below(self.plan.tables.len() as u64) as Tab;
-            if !self.members.remove(&table) {
-                self.members.insert(table);
-            } else if self.members.is_empty() {
+            // A pipeline has one table at least.
+            if !self.members.remove(&table) || self.members.is_empty() {
                 self.members.insert(table);
             }
         }

@@ -8,19 +8,19 @@ impl Random {
     /// Numbers for `seed`; neighbouring seeds have nothing in common.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0x5DEE_CE66_D5DE_ECE6);
-        random.next();
+        random.draw();
         random
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
 
     /// A number below `n`; 0 if that is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.draw() % n.max(1)
     }
 
     /// A number from `low` to `high`, both included.

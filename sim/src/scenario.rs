@@ -59,24 +59,25 @@ pub enum Then {
     Asked(usize, Operator),
 }
 
+/// A row of one table: its key and value, or that it is gone.
+pub type TableRow = (Key, Option<Value>);
+/// A row of one of several tables.
+pub type Row = (Tab, Key, Option<Value>);
+
 impl Scenario {
     /// One table of one stream, keyed; small checkpoints, closed as soon as they can be.
-    pub fn of_one_table(staging: bool, transactions: &[(u64, &[(Key, Option<Value>)])]) -> Self {
-        let of_table = |rows: &[(Key, Option<Value>)]| rows.iter().map(|(key, value)| (0, *key, *value)).collect();
+    pub fn of_one_table(staging: bool, transactions: &[(u64, &[TableRow])]) -> Self {
+        let of_table = |rows: &[TableRow]| rows.iter().map(|(key, value)| (0, *key, *value)).collect();
         let transactions = transactions.iter().map(|(time, rows)| (*time, of_table(rows)));
         Self::of_tables(staging, 1, transactions.collect())
     }
 
     /// The same of several tables.
-    pub fn of_tables(staging: bool, tables: usize, transactions: Vec<(u64, Vec<(Tab, Key, Option<Value>)>)>) -> Self {
+    pub fn of_tables(staging: bool, tables: usize, transactions: Vec<(u64, Vec<Row>)>) -> Self {
         let mut history = History::empty(&[""], &["t0", "t1", "t2"][..tables]);
         let mut at = 0;
         for (time, rows) in transactions {
-            let change = |(table, key, value): &(Tab, Key, Option<Value>)| Change {
-                table: *table,
-                kind: Kind::Row(*key, *value),
-                schema: 0,
-            };
+            let change = |(table, key, value): &Row| Change { table: *table, kind: Kind::Row(*key, *value), schema: 0 };
             let changes: Vec<Change> = rows.iter().map(change).collect();
             let end = at + 1 + changes.len() as u64;
             history.push(Tx { stream: 0, at, end, time, changes });

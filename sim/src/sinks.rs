@@ -275,6 +275,7 @@ impl Versioned {
 
 /// A table at its sink.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a handful, and none moves")]
 pub enum Target {
     /// It stages.
     Staging(Staging),

@@ -211,8 +211,7 @@ impl Source {
             let gone = |tx: &&usize| self.history.holds(&self.floor, **tx);
             let skip = self.history.of_stream[stream].iter().filter(gone).count();
             let more = self.random.below(8) as usize;
-            let last =
-                self.history.of_stream[stream].iter().skip(skip).take(more).filter(|tx| self.history.holds(&end, **tx)).last();
+            let last = self.history.of_stream[stream].iter().skip(skip).take(more).rfind(|tx| self.history.holds(&end, **tx));
             if let Some(tx) = last {
                 self.floor.join_with(&Position::of(name, Offset(self.history.transactions[*tx].end)));
                 self.purged = true;

@@ -95,7 +95,7 @@ impl World {
             ..Memory::default()
         };
         Self {
-            source: Source::new(history.clone(), plan.source.clone(), Random::new(random.next())),
+            source: Source::new(history.clone(), plan.source.clone(), Random::new(random.draw())),
             targets: plan.tables.iter().map(|t| target(t.staging)).collect(),
             rejects: plan.faults.rejects,
             unsteady: true,
@@ -105,7 +105,7 @@ impl World {
             record_writes: 0,
             away: BTreeSet::new(),
             memory,
-            random: Random::new(random.next()),
+            random: Random::new(random.draw()),
             now: 0,
         }
     }
@@ -576,7 +576,7 @@ impl World {
         for table in 0..self.targets.len() {
             let state = self.targets[table].state().cloned();
             let held = |tx: usize| state.as_ref().is_some_and(|s| self.history.holds(s.cut.upto(), tx));
-            let places: Vec<_> = self.history.of_table[table].iter().copied().collect();
+            let places: Vec<_> = self.history.of_table[table].to_vec();
             for place in places {
                 if self.history.transactions[place.tx].time <= self.now && !held(place.tx) {
                     self.memory.smeared[table].entry(place.tx).or_default().push(place);

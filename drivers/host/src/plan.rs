@@ -97,6 +97,9 @@ pub(crate) fn rows_per_read(pipeline: &Pipeline) -> usize {
     usize::try_from(pipeline.sink.checkpoint.max_rows).unwrap_or(usize::MAX).clamp(1, 65_536)
 }
 
+/// Bytes of rows that are read and not yet written.
+const BUDGET_BYTES_MAX: u64 = 64 << 20;
+
 /// The kernel's configuration of a run.
 pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all: bool, until_current: bool) -> Config {
     let tables = pipeline.tables.iter().map(|table| {
@@ -128,6 +131,8 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all:
     let mut config = Config::new(tables.collect());
     config.checkpoint = CheckpointLimits { age: interval, rows: checkpoint.max_rows, bytes: checkpoint.max_bytes.bytes() };
     config.record_interval = interval;
+    // Rows lie in memory as read, as netted and as written to a file at once: a run is to stay within half a gibibyte.
+    config.budget_bytes_max = BUDGET_BYTES_MAX;
     config.retry = Retry { give_up_after, ..config.retry };
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
     config.source_keeps_all = source_keeps_all;

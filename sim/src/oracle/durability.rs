@@ -56,7 +56,7 @@ fn mismatch(view: &View<'_>, state: &TableState, visible: &Contents, smeared: &S
         }
         ahead.get_or_insert(Mismatch { ahead: true, dump });
     }
-    for (row, count) in expected.kept.iter().filter(|(row, _)| !visible.kept.contains_key(row)) {
+    if let Some((row, count)) = expected.kept.iter().find(|(row, _)| !visible.kept.contains_key(row)) {
         // A TRUNCATE that is ahead of the state takes older rows along where data may be ahead.
         let emptied = |place: &Place| !covered(*place) && view.history.change(*place).kind == crate::history::Kind::Truncated;
         let dump = format!("{name} at {:?}: {} is there 0 times of {count}", state.cut, view.say(row.place));

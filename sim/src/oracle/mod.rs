@@ -62,7 +62,8 @@ impl View<'_> {
                 None => self.plan.join == Join::Now,
             };
             let truncated = self.history.change(*place).kind == Kind::Truncated;
-            !before_base && !(truncated && self.plan.on_truncate == OnTruncate::Ignore)
+            let ignored = truncated && self.plan.on_truncate == OnTruncate::Ignore;
+            !(before_base || ignored)
         })
     }
 

@@ -94,7 +94,7 @@ impl FileStore {
         if head.token != *expected {
             return Ok(Err(Versioned { value: head.text, token: head.token }));
         }
-        self.make_directory()?;
+        make_directory(&self.directory)?;
         let number = head.number + 1;
         let random = random();
         let token = Token::from(format!("{number}.{random:016x}"));
@@ -220,17 +220,6 @@ impl FileStore {
         }
     }
 
-    fn make_directory(&self) -> io::Result<()> {
-        if self.directory.is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.directory)?;
-        match self.directory.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
-            _ => sync_directory(Path::new(".")),
-        }
-    }
-
     fn path(&self, name: &str, number: u64) -> PathBuf {
         self.directory.join(format!("{}.{number}.state", file_name(name)))
     }
@@ -310,6 +299,18 @@ pub fn file_name(name: &str) -> String {
 /// A number that no other process and no other call has: what the standard library seeds its hash maps with.
 fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
+}
+
+/// Makes a directory, and those above it that are missing, so that it is still there after a power cut: each new name is
+/// synced into the directory that holds it.
+pub fn make_directory(directory: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = directory.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.is_dir()).collect();
+    fs::create_dir_all(directory)?;
+    for made in missing {
+        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_directory(parent.unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
 }
 
 fn sync_directory(directory: &Path) -> io::Result<()> {

@@ -13,7 +13,7 @@ use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::state::{PipelineState, TableState};
 use serde::de::DeserializeOwned;
 
-pub use file::{FileStore, file_name};
+pub use file::{FileStore, file_name, make_directory};
 pub use memory::MemoryStore;
 
 use crate::{Error, Kind, Recovered, Versioned};

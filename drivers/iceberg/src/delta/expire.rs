@@ -3,12 +3,12 @@
 //! A commit every ten seconds is 8,640 snapshots a day, so each commit expires old ones in the same act. Kept are:
 //!
 //! - the newest 20 (`history.expire.min-snapshots-to-keep`),
-//! - those younger than an hour (`history.expire.max-snapshot-age-ms`), but no more than 500 in all,
+//! - those younger than half an hour (`history.expire.max-snapshot-age-ms`), but no more than 200 in all,
 //! - whatever a branch or tag names.
 //!
 //! That is beyond any recovery: a state is found at the newest snapshot, and whether a commit of unknown outcome landed is
-//! told by the list of ancestors that each state holds, not by old snapshots. They are kept for readers, who may take an
-//! hour for a query, and for people who roll a table back. `gc.enabled = false` keeps everything.
+//! told by the list of ancestors that each state holds, not by old snapshots. They are kept for readers, who may take
+//! half an hour for a query, and for people who roll a table back. `gc.enabled = false` keeps everything.
 //!
 //! After the swap the files that only expired snapshots named are deleted. In a line of snapshots a file that dies never
 //! comes back, so comparing each expired snapshot with its successor tells them; it reads the few manifests in which the
@@ -28,8 +28,8 @@ use crate::storage::Storage;
 use crate::table::number;
 
 /// No more snapshots than this are kept of a branch, however young.
-const SNAPSHOTS_MAX: usize = 500;
-const AGE_MS: u64 = 3_600_000;
+const SNAPSHOTS_MAX: usize = 200;
+const AGE_MS: u64 = 1_800_000;
 const KEEP_MIN: u64 = 20;
 
 /// The snapshots that the next commit expires.

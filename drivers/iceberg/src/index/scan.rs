@@ -33,10 +33,11 @@ pub(crate) struct KeyReader<'a> {
 }
 
 /// The index at `base`, of whose snapshot `live` is. It is built anew if the one given is about something else.
-pub(crate) fn brought_to(index: KeyIndex, base: Base, live: &Live, reader: &KeyReader<'_>) -> Result<KeyIndex, Error> {
+pub(crate) fn brought_to(mut index: KeyIndex, base: Base, live: &Live, reader: &KeyReader<'_>) -> Result<KeyIndex, Error> {
     let same = index.base.table == base.table && index.base.key == base.key;
-    let mut index =
-        if same { index } else { KeyIndex { lease: index.lease, ..KeyIndex::empty(base.clone(), &super::Memory::new(0)) } };
+    if !same {
+        index.clear();
+    }
     live.check(reader.table)?;
     let vectors: HashMap<&str, &LiveVector> = live.vectors.iter().map(|v| (v.data_file.as_ref(), v)).collect();
     let known = index.files.len();
@@ -95,6 +96,9 @@ fn forget(index: &mut KeyIndex, live: &Live, vectors: &HashMap<&str, &LiveVector
 
 /// Adds the live rows of a file. Answers how many of their keys have another live row.
 fn add(index: &mut KeyIndex, file: &LiveFile, vector: Option<&LiveVector>, reader: &KeyReader<'_>) -> Result<u64, Error> {
+    if file.rows > u64::from(u32::MAX) {
+        return Err(unreadable(file, "it has more than 4 billion rows"));
+    }
     let dead = dead_rows(vector, file, reader)?;
     let number = index.add_file(IndexedFile {
         path: Arc::clone(&file.path),

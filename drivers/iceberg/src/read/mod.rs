@@ -170,12 +170,11 @@ impl<'a> TableReader<'a> {
             let rows = columns.first().map_or(0, |column| column.len());
             let mut present = columns.iter();
             let typed = found.iter().zip(schema.fields()).map(|(found, field)| match found.and_then(|_| present.next()) {
-                Some(column) => cast(column, field.data_type()),
+                Some(column) => cast(column, field.data_type()).map_err(|e| unreadable(&of, &e.to_string())),
                 None => Ok(new_null_array(field.data_type(), rows)),
             });
-            let typed =
-                typed.collect::<Result<Vec<_>, _>>().and_then(|columns| RecordBatch::try_new(Arc::clone(&schema), columns));
-            typed.map_err(|e| unreadable(&of, &e.to_string()))
+            let typed = typed.collect::<Result<Vec<_>, _>>()?;
+            RecordBatch::try_new(Arc::clone(&schema), typed).map_err(|e| unreadable(&of, &e.to_string()))
         }))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use iceberg::spec::{ListType, MapType, NestedField, NestedFieldRef, PrimitiveType, StructType, Type as IcebergType};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use rows::{Column, Type};
@@ -135,13 +135,24 @@ fn primitive_arrow(primitive: &PrimitiveType) -> DataType {
     }
 }
 
+/// Values that another type does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("values of type {from} do not all fit {to}")]
+pub(crate) struct Unfit {
+    /// The type that they have.
+    from: DataType,
+    /// The type that they should have.
+    to: DataType,
+}
+
 /// The same values in another type: from a canonical one to the table's, or back. A value that does not fit is an error,
-/// never a null.
-pub(crate) fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+/// never a null, and stands in no error's text.
+pub(crate) fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Unfit> {
     if array.data_type() == to {
         return Ok(Arc::clone(array));
     }
-    cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, to, &options).map_err(|_| Unfit { from: array.data_type().clone(), to: to.clone() })
 }
 
 #[cfg(test)]
@@ -224,7 +235,8 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_is_an_error_and_no_null() {
         let wide: ArrayRef = Arc::new(Int32Array::from(vec![300]));
-        assert!(cast(&wide, &DataType::Int8).is_err());
+        let error = cast(&wide, &DataType::Int8).unwrap_err();
+        assert_eq!(error.to_string(), "values of type Int32 do not all fit Int8");
         let narrow: ArrayRef = Arc::new(Int8Array::from(vec![-3]));
         assert_eq!(cast(&narrow, &DataType::Int32).unwrap().to_data(), Int32Array::from(vec![-3]).to_data());
     }

@@ -28,7 +28,7 @@ pub(crate) const TARGET_FILE_BYTES: u64 = 128 * 1024 * 1024;
 /// that people may change them.
 const NEW_TABLE: [(&str, &str); 6] = [
     // How long readers of an old snapshot may take, and how far a table can be rolled back (`delta/expire.rs`).
-    ("history.expire.max-snapshot-age-ms", "3600000"),
+    ("history.expire.max-snapshot-age-ms", "1800000"),
     ("history.expire.min-snapshots-to-keep", "20"),
     ("write.parquet.compression-codec", "zstd"),
     // Engines that change the table write deletion vectors too, instead of rewriting files.

@@ -98,3 +98,14 @@ async fn a_warehouse_that_cannot_be_made_says_where() {
     assert_eq!((error.kind, error.code), (Kind::Config, "iceberg-warehouse"));
     assert!(error.what.contains("/file/warehouse"), "{}", error.what);
 }
+
+#[tokio::test]
+async fn rows_of_other_columns_than_the_tables_are_refused() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    let rows = netted(&life.table, 0, batch(&life.table, &[(1, "one")]), batch(&life.table, &[]));
+    let mut schema = (*rows.schema).clone();
+    schema.columns.reverse();
+    let error = life.write_netted(Netted { schema: Arc::new(schema), ..rows }).await.unwrap_err();
+    assert_eq!((error.kind, error.code), (Kind::Rejected, "iceberg-columns-changed"));
+}

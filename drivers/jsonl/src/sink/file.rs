@@ -131,6 +131,12 @@ impl TableFile {
 
     /// Where the table stands.
     pub(super) fn stand(&self) -> Result<Stand, Error> {
+        self.stand_trusting(None)
+    }
+
+    /// Where the table stands. The checkpoint of the token `known` was found whole before, by who asks now: that it still
+    /// is need not be read out of the file again at each commit.
+    pub(super) fn stand_trusting(&self, known: Option<&Token>) -> Result<Stand, Error> {
         let (_, header_end) = self.header()?;
         let length = self.length()?;
         let cannot = |error| fault("read", &self.path, &error);
@@ -140,7 +146,7 @@ impl TableFile {
                 break;
             }
             let end = line.end;
-            if let Some(newest) = self.state_of(line).map_err(cannot)?.transpose()? {
+            if let Some(newest) = self.state_of(line, known).map_err(cannot)?.transpose()? {
                 return Ok(Stand { newest: Some(newest), end, torn: length - end });
             }
         }
@@ -148,12 +154,18 @@ impl TableFile {
     }
 
     /// The state of a line, if it is a line of state whose checkpoint is whole. An error if it is, and cannot be read.
-    fn state_of(&self, line: Range<u64>) -> io::Result<Option<Result<(TableState, Token), Error>>> {
+    fn state_of(&self, line: Range<u64>, known: Option<&Token>) -> io::Result<Option<Result<(TableState, Token), Error>>> {
         let begins = |range: Range<u64>| read(&self.file, range).map(|bytes| bytes == STATE);
         if line.end - line.start < (STATE.len() + SUM_BYTES) as u64 || !begins(line.start..line.start + STATE.len() as u64)? {
             return Ok(None);
         }
         let bytes = read(&self.file, line.clone())?;
+        let parsed = serde_json::from_slice::<StateLine>(&bytes).map(|line| (line.state, Token::from(line.token)));
+        if let Ok((state, token)) = &parsed
+            && known == Some(token)
+        {
+            return Ok(Some(Ok((state.clone(), token.clone()))));
+        }
         let (content, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
         let from = content.rsplit(|byte| *byte == b':').next().and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
         let Some(from) = from.filter(|from| *from <= line.start) else { return Ok(None) };
@@ -163,7 +175,6 @@ impl TableFile {
         if sum != sum_text(hasher.finalize()).as_bytes() {
             return Ok(None);
         }
-        let parsed = serde_json::from_slice::<StateLine>(&bytes).map(|line| (line.state, Token::from(line.token)));
         Ok(Some(parsed.map_err(|error| {
             Error::new(
                 Kind::Config,

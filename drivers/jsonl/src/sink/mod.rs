@@ -165,7 +165,7 @@ impl Sink for JsonlSink {
         possible(table)?;
         let (directory, names, header) = (self.directory.clone(), self.names(table), self.header(table));
         blocking(move || {
-            fs::create_dir_all(&directory).map_err(|error| fault("create", &directory, &error))?;
+            position_store::make_directory(&directory).map_err(|error| fault("create", &directory, &error))?;
             if TableFile::open(&names.file, false)?.is_none() {
                 TableFile::create(&names.file, &header)?;
             }
