@@ -3,7 +3,7 @@
 use kernel::coordinator::Operator;
 use kernel::planted::PlantedBug;
 use sim::engine::{self, Report};
-use sim::scenario::{Scenario, Then, When, sends, table};
+use sim::scenario::{Scenario, TableRow, Then, When, sends, table};
 
 #[track_caller]
 fn clean(scenario: &Scenario) -> Report {
@@ -23,7 +23,7 @@ fn finds(scenario: &Scenario, bug: PlantedBug, rule: &str) {
 /// first one anew. Now the old state lands: it says that the delete in the second is covered, and what is visible is older.
 #[test]
 fn three_lives_and_a_state_that_comes_late() {
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (2, &[(9, Some(101))]), (3, &[(9, None)])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(9, Some(101))]), (3, &[(9, None)])];
     let story = Scenario::of_one_table(false, log)
         // The claim and the first commit, which is answered so late that the next checkpoint takes both transactions.
         .when(sends(0, "commit", 2), Then::LandsAt(60))
@@ -43,8 +43,7 @@ fn three_lives_and_a_state_that_comes_late() {
 /// The data of a checkpoint is visible, its state is not: the process dies between the two.
 #[test]
 fn killed_between_data_and_state() {
-    let log: &[(u64, &[(u8, Option<u32>)])] =
-        &[(1, &[(1, Some(100))]), (2, &[(1, Some(101)), (2, Some(102))]), (3, &[(2, None)])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(1, Some(101)), (2, Some(102))]), (3, &[(2, None)])];
     let story = Scenario::of_one_table(false, log).when(sends(0, "commit", 2), Then::SenderDies);
     let report = clean(&story);
     assert_eq!(report.marks.get("claim"), Some(&3), "three lives claim the table: {:?}", report.marks);
@@ -57,7 +56,7 @@ fn killed_between_data_and_state() {
 /// it expects. What it has staged is deleted already.
 #[test]
 fn a_rollback_and_a_stale_process() {
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(101))]), (150, &[(3, Some(102))])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(101))]), (150, &[(3, Some(102))])];
     let story = Scenario::of_one_table(true, log)
         .when(sends(0, "commit", 2), Then::LandsAt(130))
         .when(When::At(60), Then::StandsStill(0, 135))
@@ -69,7 +68,7 @@ fn a_rollback_and_a_stale_process() {
 /// The record names a commit that a foreign hand took away. The next life commits upon an older one, with a higher number.
 #[test]
 fn a_higher_number_is_not_a_later_commit() {
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[
+    let log: &[(u64, &[TableRow])] = &[
         (1, &[(1, Some(100))]),
         (30, &[(2, Some(101))]),
         (60, &[(3, Some(102))]),
@@ -92,7 +91,7 @@ fn a_higher_number_is_not_a_later_commit() {
 #[test]
 fn a_refusal_that_comes_late_undoes_no_release() {
     // The sink refuses values that leave 7 when they are divided by 61.
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(61 + 7))])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (20, &[(2, Some(61 + 7))])];
     let mut story = Scenario::of_one_table(true, log)
         .when(sends(0, "write", 2), Then::LandsAt(100))
         .when(When::At(60), Then::Asked(0, Operator::Pause(table(0))))
@@ -121,7 +120,7 @@ fn an_acknowledgement_relies_on_what_the_record_names_only() {
 /// session is lost; if it opened the log again without asking, two lives would take it from each other for ever.
 #[test]
 fn a_stale_process_wakes_up_on_a_quiet_day() {
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
     let mut story = Scenario::of_one_table(true, log).when(When::At(60), Then::StandsStill(0, 150));
     story.plan.source.exclusive = true;
     clean(&story);
@@ -132,7 +131,7 @@ fn a_stale_process_wakes_up_on_a_quiet_day() {
 /// in the record is its own.
 #[test]
 fn a_take_whose_answer_is_lost_is_not_taken() {
-    let log: &[(u64, &[(u8, Option<u32>)])] = &[(1, &[(1, Some(100))])];
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))])];
     let story = Scenario::of_one_table(true, log).when(sends(0, "record", 1), Then::AnswerIsLost);
     let report = clean(&story);
     assert_eq!(report.marks.get("take-again"), Some(&1), "{:?}", report.marks);
