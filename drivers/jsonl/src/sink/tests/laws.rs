@@ -56,7 +56,7 @@ impl SinkPlace for Place {
         let [.., before, last] = starts[..] else { panic!("two commits are expected") };
         let begin = before + content[before..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
         // Each sixth byte, and every byte around where the line of state begins and ends.
-        let cut = |at: &usize| at % 6 == 0 || at.abs_diff(last) < 4 || content.len() - at < 4;
+        let cut = |at: &usize| at.is_multiple_of(6) || at.abs_diff(last) < 4 || content.len() - at < 4;
         let cuts: Vec<usize> = (begin..=content.len()).filter(cut).collect();
         let holes = cuts.iter().filter(|at| **at > begin);
         let steps: Vec<(usize, bool)> = cuts.iter().map(|at| (*at, false)).chain(holes.map(|at| (*at, true))).collect();
