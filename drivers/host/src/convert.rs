@@ -38,25 +38,29 @@ pub(crate) fn write_outcome(error: Error) -> WriteOutcome {
 }
 
 /// What one read brought, as the pump takes it.
-pub(crate) fn chunk(read: LogRead) -> Result<Chunk, LogFailure> {
-    let events = read.events.into_iter().map(event).collect::<Result<_, _>>()?;
-    Ok(Chunk { batches: read.batches, events, finished: read.finished })
+pub(crate) fn chunk(read: LogRead) -> Chunk {
+    let events = read.events.into_iter().map(event).collect();
+    Chunk { batches: read.batches, events, finished: read.finished }
 }
 
-fn event(event: LogEvent) -> Result<ChunkEvent, LogFailure> {
-    Ok(match event {
+fn event(event: LogEvent) -> ChunkEvent {
+    match event {
         LogEvent::Rows { batch, rows, transaction } => ChunkEvent::Rows { batch, rows, transaction },
         LogEvent::Truncated { table, transaction, coordinate } => ChunkEvent::Truncated { table, transaction, coordinate },
+        // No sink follows a schema change yet: the table halts in front of it, with what came before committed.
         LogEvent::Schema { transaction, coordinate, schema } => {
-            let table = schema.table.clone();
-            let schema = serde_json::to_string(&*schema)
-                .map_err(|e| LogFailure::Config { why: format!("table {table}: its schema can't be written down: {e}") })?;
-            ChunkEvent::Schema { table, transaction, coordinate, schema }
+            let columns: Vec<String> = schema.columns.iter().map(|c| format!("{} {}", c.name, c.kind)).collect();
+            let why = format!(
+                "the table's columns change here, to: {}. Everything before is committed; a change of columns can't be followed yet. \
+                 Copy the table anew into another target",
+                columns.join(", ")
+            );
+            ChunkEvent::Refused { table: schema.table.clone(), transaction, coordinate, why }
         }
         LogEvent::Refused { table, transaction, coordinate, error } => {
             ChunkEvent::Refused { table, transaction, coordinate, why: error.to_string() }
         }
         LogEvent::Ended { transaction, upto, commit_time: _ } => ChunkEvent::Ended { transaction, upto },
         LogEvent::Keepalive { upto } => ChunkEvent::Keepalive { upto },
-    })
+    }
 }

@@ -180,7 +180,7 @@ impl pump::Env for TokioEnv {
         let limit = Limit { rows: self.rows_per_read, bytes: bytes_max };
         let read = open.next(limit).await.map_err(convert::reading_failure)?;
         self.reporter.read(&read);
-        convert::chunk(read)
+        Ok(convert::chunk(read))
     }
 
     async fn acknowledge(&self, _session: Session, upto: &Position) {

@@ -300,7 +300,7 @@ fn fault(doing: &str, path: &Path, error: &io::Error) -> Error {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             (Kind::Config, "give the user that runs urutau the right to write there")
         }
-        ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => {
             (Kind::Config, "name a directory that exists or can be made")
         }
         ErrorKind::Unsupported => (Kind::Config, "use a file system with locks and hard links"),
