@@ -96,19 +96,26 @@ impl Job {
         Ok((staged, made))
     }
 
-    /// One file with the vector of each data file that keeps some of its rows.
+    /// The vector of each data file that keeps some of its rows, each in a file of its own: DuckDB 1.5.5 takes one blob of a
+    /// Puffin file for another where it holds several, and then shows dead rows and hides live ones.
     fn write_vectors(&self, touched: &[Touched], written: &mut Vec<String>) -> Result<Vec<DataFile>, Error> {
-        if touched.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (bytes, placed) = vector::file(touched.iter().map(|file| (file.path.as_ref(), &file.dead)));
-        let location = self.table.commit_file_name(&data_directory(&self.base), "vectors", "puffin");
-        let size = bytes.len() as u64;
-        written.push(location.clone());
-        self.table.storage.put(&[(location.clone(), bytes.into())])?;
-        failpoint!("iceberg-vectors-written");
         let spec_id = self.base.metadata.default_partition_spec_id();
-        placed.into_iter().map(|placed| vector_entry(&location, size, spec_id, placed)).collect()
+        let (mut files, mut entries) = (Vec::with_capacity(touched.len()), Vec::with_capacity(touched.len()));
+        for file in touched {
+            let (bytes, placed) = vector::file([(file.path.as_ref(), &file.dead)].into_iter());
+            let location = self.table.commit_file_name(&data_directory(&self.base), "vectors", "puffin");
+            let size = bytes.len() as u64;
+            for placed in placed {
+                entries.push(vector_entry(&location, size, spec_id, placed)?);
+            }
+            written.push(location.clone());
+            files.push((location, bytes.into()));
+        }
+        self.table.storage.put(&files)?;
+        if !files.is_empty() {
+            failpoint!("iceberg-vectors-written");
+        }
+        Ok(entries)
     }
 }
 
