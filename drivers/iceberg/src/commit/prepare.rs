@@ -102,7 +102,7 @@ impl Job {
         let spec_id = self.base.metadata.default_partition_spec_id();
         let (mut files, mut entries) = (Vec::with_capacity(touched.len()), Vec::with_capacity(touched.len()));
         for file in touched {
-            let (bytes, placed) = vector::file([(file.path.as_ref(), &file.dead)].into_iter());
+            let (bytes, placed) = vector::file([(file.path.as_ref(), &file.dead)]);
             let location = self.table.commit_file_name(&data_directory(&self.base), "vectors", "puffin");
             let size = bytes.len() as u64;
             for placed in placed {
