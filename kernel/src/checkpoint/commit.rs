@@ -5,14 +5,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Checkpoint, Flight, Kind, Recent, Step, Table};
+use super::{Checkpoint, Flight, Kind, Recent, Step, Table, only_streams_of};
 use crate::config::{Join, OnError};
 use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
 use crate::outcome::{CommitOutcome, WriteOutcome};
 use crate::planted::planted;
-use crate::position::{Coordinate, Cut, LogIdentity, Position, Transaction};
+use crate::position::{Coordinate, Cut, Position, Transaction};
 use crate::state::{Ancestors, FORMAT, Phase, PipelineState, TableState};
 
 impl Coordinator {
@@ -242,8 +242,6 @@ impl Coordinator {
         self.tables.iter().find(|(_, t)| flies(t)).map(|(name, _)| name.clone())
     }
 
-    // ---- written
-
     pub(crate) fn written(&mut self, attempt: AttemptId, outcome: WriteOutcome) {
         let present = |t: &Table| {
             let flies = |f: &Flight| f.attempt == Some(attempt) && f.step == Step::Write && f.retry.is_none();
@@ -284,8 +282,6 @@ impl Coordinator {
             }
         }
     }
-
-    // ---- committed
 
     pub(crate) fn committed(&mut self, id: CommandId, name: &TableName, outcome: CommitOutcome) {
         let Some(table) = self.tables.get_mut(name) else { return self.stale_answer() };
@@ -479,8 +475,6 @@ impl Coordinator {
         }
     }
 
-    // ---- giving up and halting
-
     /// All that is not durable of a table is given up.
     pub(crate) fn give_up(&mut self, name: &TableName) {
         self.give_up_waiting(name);
@@ -599,16 +593,5 @@ impl Coordinator {
         if self.config.tables.get(name).is_some_and(|t| t.on_error == OnError::Stop) {
             self.drain.begin(StopReason::TableHalted { table: name.clone() });
         }
-    }
-}
-
-/// A state names only the streams that its cut is of.
-fn only_streams_of(identity: &LogIdentity, point: &Checkpoint, stored: Option<&TableState>) -> LogIdentity {
-    let (cut, before) = (&point.cut, stored.map(|s| &s.identity.streams));
-    let names = cut.upto().streams().map(|(stream, _)| stream).chain(cut.within().keys().map(|t| &t.stream));
-    let known = |stream| identity.streams.get(stream).or_else(|| before.and_then(|b| b.get(stream)));
-    LogIdentity {
-        streams: names.filter_map(|stream| known(stream).map(|i| (stream.clone(), i.clone()))).collect(),
-        coordinates: point.coordinates.clone(),
     }
 }

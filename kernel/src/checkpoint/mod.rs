@@ -250,3 +250,14 @@ impl Table {
 
 /// Tables by name.
 pub(crate) type Tables = BTreeMap<TableName, Table>;
+
+/// A state names only the streams that its cut is of.
+pub(crate) fn only_streams_of(identity: &LogIdentity, point: &Checkpoint, stored: Option<&TableState>) -> LogIdentity {
+    let (cut, before) = (&point.cut, stored.map(|s| &s.identity.streams));
+    let names = cut.upto().streams().map(|(stream, _)| stream).chain(cut.within().keys().map(|t| &t.stream));
+    let known = |stream| identity.streams.get(stream).or_else(|| before.and_then(|b| b.get(stream)));
+    LogIdentity {
+        streams: names.filter_map(|stream| known(stream).map(|i| (stream.clone(), i.clone()))).collect(),
+        coordinates: point.coordinates.clone(),
+    }
+}
