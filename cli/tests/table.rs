@@ -78,10 +78,12 @@ fn a_run_is_asked_at_its_address() {
     act(&["resume", "orders"]).expect(0).has(&["shop.orders is streaming now"]);
     wait_until("the new order", || (desk.table("shop.orders")["rows"] == json!(3)).then_some(()));
     desk.append("changes.jsonl", NULL_KEY);
-    wait_until("the halt", || (desk.table("shop.orders")["phase"] == json!("halted")).then_some(()));
+    // Told by the run's own log, since between the resume and the second halt the phase still is, or is again, 'halted'.
+    let halts = || desk.read("run.log").matches("table halted").count();
+    wait_until("the halt", || (halts() == 1).then_some(()));
     act(&["pause", "orders"]).expect(2).has(&["is halted", "[table-other-phase]"]);
     act(&["resume", "orders"]).has(&["shop.orders"]);
-    wait_until("the halt again", || (desk.table("shop.orders")["phase"] == json!("halted")).then_some(()));
+    wait_until("the halt again", || (halts() == 2).then_some(()));
     act(&["skip", "orders"]).expect(0).has(&["shop.orders is streaming now"]);
     desk.append("changes.jsonl", &order(11));
     wait_until("the order behind it", || (desk.table("shop.orders")["rows"] == json!(4)).then_some(()));
