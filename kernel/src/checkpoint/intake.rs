@@ -371,10 +371,11 @@ impl Table {
         }
         let seen = self.replayed.remove(transaction)?;
         let within = self.taken.within().get(transaction).filter(|within| within.digest != seen)?;
+        let (count, others) = (within.digest.count, if within.digest.count == seen.count { " others" } else { "" });
         Some(format!(
-            "the log tells transaction {transaction:?} otherwise than before: {} changes up to {:?} were committed, {} are there now. \
-             The copy can't be continued from inside it; it needs a new snapshot",
-            within.digest.count, within.last, seen.count
+            "the log tells transaction {transaction:?} otherwise than before: {count} changes up to {:?} were committed, {}{others} \
+             are there now. The copy can't be continued from inside it; it needs a new snapshot",
+            within.last, seen.count
         ))
     }
 }

@@ -1,0 +1,92 @@
+//! What a script says of a log: rows of a table in a transaction, ends, keepalives.
+//!
+//! `orders 10/11-13` are three rows of table `orders` in the transaction that begins at 10, at the coordinates 11 to 13;
+//! `end 10 at 20` is its end. In a log of several streams a transaction is `a:10`.
+
+use kernel::coordinator::{HeldBatch, LogEvent, RowRange};
+use kernel::id::{BatchId, StreamName, TableName};
+use kernel::position::{Coordinate, Digest, Offset, Position, Transaction};
+
+/// What one read brings.
+pub(crate) struct Read {
+    pub(crate) batches: Vec<HeldBatch>,
+    pub(crate) events: Vec<LogEvent>,
+    pub(crate) finished: bool,
+}
+
+/// Bytes of a row.
+const ROW_BYTES: u64 = 10;
+
+/// Reads `text`; `batches` is the number of the last batch that was ever given.
+pub(crate) fn read(text: &str, batches: &mut u64) -> Result<Read, String> {
+    let mut read = Read { batches: vec![], events: vec![], finished: false };
+    for said in text.split(';').map(str::trim) {
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let event = match words.as_slice() {
+            ["nothing"] => continue,
+            ["finished"] => {
+                read.finished = true;
+                continue;
+            }
+            ["end", transaction, "at", end] => {
+                let transaction = self::transaction(transaction)?;
+                let upto = Position::of(transaction.stream.clone(), Offset(number(end)?));
+                LogEvent::Ended { transaction, upto }
+            }
+            ["keepalive", upto] => LogEvent::Keepalive { upto: position(upto)? },
+            ["truncate", table, place] => {
+                let (transaction, coordinate, _) = self::place(place)?;
+                LogEvent::Truncated { table: TableName::from(*table), transaction, coordinate }
+            }
+            ["schema", table, place, schema] => {
+                let (transaction, coordinate, _) = self::place(place)?;
+                LogEvent::Schema { table: TableName::from(*table), transaction, coordinate, schema: (*schema).into() }
+            }
+            ["refused", table, place, why @ ..] => {
+                let (transaction, coordinate, _) = self::place(place)?;
+                LogEvent::Refused { table: TableName::from(*table), transaction, coordinate, why: why.join(" ") }
+            }
+            [table, place] => rows(&mut read, table, place, 0, batches)?,
+            [table, place, "otherwise"] => rows(&mut read, table, place, 1, batches)?,
+            _ => return Err(format!("the log can't say '{said}'")),
+        };
+        read.events.push(event);
+    }
+    Ok(read)
+}
+
+fn rows(read: &mut Read, table: &str, place: &str, lie: u64, batches: &mut u64) -> Result<LogEvent, String> {
+    let (transaction, first, last) = self::place(place)?;
+    *batches += 1;
+    let batch = BatchId(*batches);
+    let count = u32::try_from(last.major + 1 - first.major).map_err(|_| "too many rows")?;
+    let bytes = u64::from(count) * ROW_BYTES;
+    read.batches.push(HeldBatch { batch, rows: count, bytes });
+    // Any function of the coordinates will do: the same rows have the same sum, however they come.
+    let hash = (first.major..=last.major).fold(lie, |sum, c| sum.wrapping_add((c + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    let digest = Digest { count: u64::from(count), hash };
+    let rows = RowRange { batch, rows: 0..count };
+    Ok(LogEvent::Rows { table: TableName::from(table), transaction, rows, bytes, first, last, digest })
+}
+
+/// `10/11-13` or `a:10/11`.
+fn place(text: &str) -> Result<(Transaction, Coordinate, Coordinate), String> {
+    let (transaction, rows) = text.split_once('/').ok_or(format!("'{text}' is no place in a transaction"))?;
+    let (first, last) = rows.split_once('-').unwrap_or((rows, rows));
+    let coordinate = |text| Ok::<_, String>(Coordinate { major: number(text)?, minor: 0 });
+    Ok((self::transaction(transaction)?, coordinate(first)?, coordinate(last)?))
+}
+
+fn transaction(text: &str) -> Result<Transaction, String> {
+    let (stream, at) = text.rsplit_once(':').unwrap_or(("", text));
+    Ok(Transaction { stream: StreamName::from(stream), at: Offset(number(at)?) })
+}
+
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number"))
+}
+
+/// `[10]`, `[a:5,b:3]`, `[]`, or the same without brackets.
+pub(crate) fn position(text: &str) -> Result<Position, String> {
+    text.trim_start_matches('[').trim_end_matches(']').parse().map_err(|e| format!("{e}"))
+}
