@@ -124,6 +124,8 @@ bugs! {
     LineageByNumber => "record-claims-truth",
     /// What the reader had received counts as complete, not what the table had taken.
     QuietByArrival => "effective-cut-never-falls",
+    /// Does not learn from a record that lands after a table was set back what it proves of the state that was found.
+    LearnsNothingFromRecord => "position-covers-only-durable",
     /// On sinks without compare-and-set writes the state before the data.
     StateBeforeData => "position-covers-only-durable",
     /// On `Conflict` tries again whatever was found.

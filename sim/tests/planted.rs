@@ -13,6 +13,7 @@ const BASE: u64 = 0;
 const DIRECTED: &[PlantedBug] = &[
     PlantedBug::AcknowledgesByOwnCuts,
     PlantedBug::HaltUndoesRelease,
+    PlantedBug::LearnsNothingFromRecord,
     PlantedBug::LineageByNumber,
     PlantedBug::NoClaim,
     PlantedBug::ReconnectWithoutValidation,

@@ -127,6 +127,35 @@ fn a_stale_process_wakes_up_on_a_quiet_day() {
     finds(&story, PlantedBug::ReconnectWithoutValidation, "converges-after-healing");
 }
 
+/// The record was made while an idle table was proven complete, and lands right after that table was set back to the commit that the
+/// record names: it proves more of what was found than the table has taken since. Whenever it lands nothing breaks; where it lands
+/// between the setting back and the next read, the table learns from it.
+#[test]
+fn a_record_that_lands_behind_a_setting_back_is_learned_from() {
+    let log = vec![
+        (1, vec![(0, 1, Some(100)), (1, 1, Some(101))]),
+        (20, vec![(1, 2, Some(102))]),
+        (50, vec![(0, 2, Some(103))]),
+        (70, vec![(0, 3, Some(104))]),
+    ];
+    let lands_at = |at| {
+        Scenario::of_tables(true, 2, log.clone())
+            .when(sends(0, "record", 5), Then::LandsAt(at))
+            .when(When::At(65), Then::IsSetBack(0, 1))
+    };
+    let (mut learned, mut found) = (vec![], vec![]);
+    for at in 75..100 {
+        let story = lands_at(at);
+        if clean(&story).marks.contains_key("learned-from-record") {
+            learned.push(at);
+            let report = engine::play(&story, Some(PlantedBug::LearnsNothingFromRecord), false);
+            found.extend(report.violation.map(|violation| violation.rule));
+        }
+    }
+    assert!(!learned.is_empty(), "the record never lands between the setting back and the next read");
+    assert_eq!(found, vec!["position-covers-only-durable"; learned.len()], "learned at {learned:?}");
+}
+
 /// A take that landed and whose answer was lost is not taken: the process that slept meanwhile must not believe that the number
 /// in the record is its own.
 #[test]

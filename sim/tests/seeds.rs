@@ -10,7 +10,7 @@ use sim::marks::{COORDINATOR, WORLD};
 const BASE: u64 = 1_000_000;
 const SEEDS: u64 = 1_000;
 
-/// Paths that chance takes about once in a thousand seeds, so that these thousand need not meet them.
+/// Paths that chance takes about once in a thousand seeds, so that these thousand need not meet them. Each is taken in a scenario.
 const RARE: &[&str] = &["learned-from-record"];
 
 #[test]
@@ -34,6 +34,14 @@ fn a_thousand_seeds_keep_every_rule_and_take_every_rare_path() {
     // A run in which nothing is copied any more proves little.
     let (members, given_up) = reports.values().fold((0, 0), |sum, r| (sum.0 + r.tables.0, sum.1 + r.tables.1));
     assert!(given_up * 3 < members, "{given_up} of {members} tables needed a snapshot at the end");
+}
+
+#[test]
+fn every_rare_path_is_taken_in_a_scenario() {
+    let scenarios = include_str!("scenarios.rs");
+    for mark in RARE {
+        assert!(scenarios.contains(&format!("\"{mark}\"")), "no scenario takes {mark}");
+    }
 }
 
 /// Runs seeds on all cores.

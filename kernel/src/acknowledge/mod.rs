@@ -427,6 +427,9 @@ impl Coordinator {
         if table.taken.upto().contains(stands.upto()) && table.complete().contains(stands.upto()) {
             return;
         }
+        if planted!(self.config, LearnsNothingFromRecord) {
+            return;
+        }
         self.mark("learned-from-record");
         let Some(table) = self.tables.get_mut(name) else { return };
         table.taken.join_position(stands.upto());

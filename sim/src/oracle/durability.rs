@@ -108,6 +108,9 @@ pub fn acknowledgement_never_regresses(before: &Position, after: &Position) -> V
 
 /// The record's quiet position and incarnation never move back.
 pub fn record_never_regresses(before: &PipelineState, after: &PipelineState) -> Verdict {
+    if after.incarnation < before.incarnation {
+        return Err(format!("life {} comes over life {}", after.incarnation, before.incarnation));
+    }
     if contains(&after.quiet, &before.quiet) {
         Ok(())
     } else {
