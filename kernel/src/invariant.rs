@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::checkpoint::{Kind, Table};
-use crate::coordinator::{Coordinator, Output};
+use crate::coordinator::{Coordinator, Output, VALIDATE};
 use crate::id::{StreamName, TableName};
 use crate::position::{Cut, Offset, Position};
 use crate::state::Phase;
@@ -57,6 +57,7 @@ impl Coordinator {
         }
         // Commit outcomes
         self.superseded_means_stopped()?;
+        self.superseded_is_learned_in_time()?;
         // Resources and liveness
         self.budget_conserved()?;
         self.every_wait_has_an_exit()
@@ -226,6 +227,15 @@ impl Coordinator {
         Ok(())
     }
 
+    /// A life that writes nothing asks: no proof is older than the interval without a question on its way.
+    fn superseded_is_learned_in_time(&self) -> Result<(), Violation> {
+        if self.neglects_validation() {
+            let dump = format!("no proof for {} us that no newer life has begun", self.config.validate_interval.0);
+            return broken("superseded-is-learned-in-time", dump);
+        }
+        Ok(())
+    }
+
     // ---- resources and liveness
 
     fn budget_conserved(&self) -> Result<(), Violation> {
@@ -250,7 +260,9 @@ impl Coordinator {
             || self.record.is_being_stored()
             || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
         let person = self.log.finished || self.drain.is_closing();
-        if answer || person || self.poll_timeout().is_some() || !self.outbox.is_empty() {
+        // That it will ask whether a newer life has begun ends no wait.
+        let time = self.deadlines().iter().any(|deadline| deadline.why != VALIDATE);
+        if answer || person || time || !self.outbox.is_empty() {
             return Ok(());
         }
         broken("every-wait-has-an-exit", format!("nothing is asked and nothing is due: {:?}", self.waiting()))

@@ -150,6 +150,8 @@ bugs! {
     AcknowledgedOnlyOnce => "converges-after-healing",
     /// Opens a lost log session again without validating its incarnation.
     ReconnectWithoutValidation => "converges-after-healing",
+    /// Never asks whether a newer life has begun, unless it has something to write.
+    NeverValidates => "superseded-is-learned-in-time",
     /// A halt by `Rejected` undoes a release.
     HaltUndoesRelease => "release-before-pass",
     /// The versions of rows lack the incarnation.

@@ -3,6 +3,7 @@
 
 mod commands;
 mod hands;
+mod older;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -270,6 +271,7 @@ impl Engine {
             Event::Wake { process } => self.wake(process),
             Event::Hands => {
                 self.hands();
+                self.judge_older_lives();
                 self.at(self.now + 10, Event::Hands);
                 self.rest();
             }
@@ -353,6 +355,7 @@ impl Engine {
             return;
         }
         self.processes[process].paused = false;
+        self.processes[process].awake_since = self.now;
         self.tell(|| format!("p{process} wakes up"));
         for mail in std::mem::take(&mut self.processes[process].queue) {
             self.arrive(process, mail);
@@ -470,6 +473,7 @@ impl Engine {
         self.world.unsteady = false;
         self.world.away.clear();
         self.world.source.heal();
+        self.processes.iter_mut().for_each(|p| p.awake_since = self.now);
         // That an idle table was set back is noticed at the next start only.
         if self.plan.faults.rollback > 0 {
             for process in 0..self.processes.len() {
@@ -511,6 +515,11 @@ impl Engine {
             return;
         }
         let live = (0..self.processes.len()).rfind(|p| self.lives(*p));
+        // Nor is a life at rest that a newer one has superseded.
+        let older = |process: usize| self.lives(process) && self.is_superseded(process);
+        if (0..self.processes.len()).any(older) {
+            return;
+        }
         // Two lives that take one session from each other are not at rest.
         let several = (0..self.processes.len()).filter(|p| self.lives(*p)).count() > 1;
         if several && self.plan.source.exclusive {

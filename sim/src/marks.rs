@@ -46,10 +46,13 @@ pub const COORDINATOR: &[&str] = &[
     "stored-a-base",
     "superseded",
     "superseded-at-recovery",
+    "superseded-on-a-timer",
     "take-again",
     "tried-again",
     "truncate",
     "until-current",
+    "validated-on-a-timer",
+    "validation-retried",
     "waits-for-record",
     "went-back-to-incomparable",
 ];

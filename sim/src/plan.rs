@@ -196,6 +196,7 @@ fn config(random: &mut Random) -> Config {
             give_up_after: random.chance(150).then_some(Duration(200)),
         },
         hold: random.chance(400).then(|| Duration(random.range(80, 400))),
+        validate_interval: Duration(20 + 15 * rows),
         rewind_interval: Duration(random.range(1, 60)),
         ancestor_runs_max: *random.pick(&[1, 2, 4, 16]),
         recent_commits_max: *random.pick(&[2, 4, 64, 64]),

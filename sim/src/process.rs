@@ -77,6 +77,8 @@ pub struct Process {
     pub alive: bool,
     /// Does it stand still?
     pub paused: bool,
+    /// Since when it has been awake, and nothing has gone wrong.
+    pub awake_since: u64,
     /// What it asked for before it died never lands.
     pub lose_mail: bool,
     /// What came while it stood still.
@@ -125,6 +127,7 @@ impl Process {
             until_current,
             alive: true,
             paused: false,
+            awake_since: 0,
             lose_mail: false,
             queue: vec![],
             lanes: BTreeMap::new(),

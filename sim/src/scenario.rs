@@ -89,6 +89,7 @@ impl Scenario {
             record_interval: Duration(10),
             poll_interval: Duration(5),
             retry: Retry { first: Duration(5), most: Duration(20), give_up_after: None },
+            validate_interval: Duration(300),
             rewind_interval: Duration(10),
             ..Config::new(BTreeMap::new())
         };

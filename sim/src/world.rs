@@ -55,6 +55,8 @@ pub struct Memory {
     pub violation: Option<Violation>,
     /// Which process lives which life.
     pub incarnations: BTreeMap<Incarnation, usize>,
+    /// When the newest life was taken.
+    pub taken_at: u64,
     /// Where each table's copy begins.
     pub bases: Vec<Option<Position>>,
     /// Where the log ended when somebody opened it.
@@ -412,6 +414,7 @@ impl World {
         self.record_writes += 1;
         let needs = |e: &kernel::state::TableRecord| e.phase == Phase::NeedsSnapshot;
         if takes {
+            self.memory.taken_at = self.now;
             let all = 0..self.targets.len();
             process.released_at_start = all.clone().filter(|table| self.entry(*table).is_some_and(needs)).collect();
             process.known_at_start = all.filter(|table| self.entry(*table).is_some()).collect();

@@ -60,6 +60,7 @@ struct Moment {
     at_rest_again: (Option<TableState>, Contents),
     // A life goes on, or ends.
     said_after_newer: Output,
+    superseded_since: u64,
     held: u64,
     counted: u64,
     known: BTreeSet<BatchId>,
@@ -179,6 +180,7 @@ fn right() -> Moment {
         at_rest: (Some(state(2, 20)), contents(&[(1, 102)])),
         at_rest_again: (Some(state(2, 20)), contents(&[(1, 102)])),
         said_after_newer: Output::Stop { reason: StopReason::Superseded { by: Incarnation(2) } },
+        superseded_since: 60,
         held: 50,
         counted: 50,
         known: [BatchId(1)].into(),
@@ -238,6 +240,7 @@ impl Moment {
             ("dropped_was_never_visible", outcomes::dropped_was_never_visible(attempt(), self.dropped_was_visible)),
             ("discarded_was_not_needed", outcomes::discarded_was_not_needed(&self.landed)),
             ("superseded_means_stopped", outcomes::superseded_means_stopped(&self.said_after_newer)),
+            ("superseded_is_learned_in_time", outcomes::superseded_is_learned_in_time(90, self.superseded_since, 30)),
             ("budget_conserved", resources::budget_conserved(self.held, self.counted, 100, 30)),
             ("rows_held_equal_rows_known", resources::rows_held_equal_rows_known(&held, &self.known)),
             ("every_wait_has_an_exit", resources::every_wait_has_an_exit(90, deadline, self.timer_came_of)),
@@ -330,6 +333,9 @@ const CASES: &[Case] = &[
     }),
     (&["superseded_means_stopped"], "a life that was told of a newer one asks for the record", |m| {
         m.said_after_newer = Output::ReadPipelineState { id: CommandId { incarnation: Incarnation(1), number: 9 } };
+    }),
+    (&["superseded_is_learned_in_time"], "a life that is superseded for longer than its interval lives still", |m| {
+        m.superseded_since = 59;
     }),
     (&["budget_conserved"], "the store holds more than the machine counts", |m| m.counted = 40),
     (&["budget_conserved"], "more is held than the bound and one read", |m| (m.held, m.counted) = (130, 130)),

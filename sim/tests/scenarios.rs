@@ -123,8 +123,21 @@ fn a_stale_process_wakes_up_on_a_quiet_day() {
     let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
     let mut story = Scenario::of_one_table(true, log).when(When::At(60), Then::StandsStill(0, 150));
     story.plan.source.exclusive = true;
+    // Else it would learn it on the timer, too.
+    story.plan.config.validate_interval = kernel::time::Duration(100_000);
     clean(&story);
     finds(&story, PlantedBug::ReconnectWithoutValidation, "converges-after-healing");
+}
+
+/// The same, and its session stays: no write and no lost session tells it that it is superseded. The timer does.
+#[test]
+fn a_stale_process_with_nothing_to_write_learns_it_on_the_timer() {
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
+    let mut story = Scenario::of_one_table(true, log).when(When::At(60), Then::StandsStill(0, 150));
+    story.plan.config.validate_interval = kernel::time::Duration(200);
+    let report = clean(&story);
+    assert_eq!(report.marks.get("superseded-on-a-timer"), Some(&1), "{:?}", report.marks);
+    finds(&story, PlantedBug::NeverValidates, "superseded-is-learned-in-time");
 }
 
 /// The record was made while an idle table was proven complete, and lands right after that table was set back to the commit that the

@@ -387,6 +387,7 @@ impl Coordinator {
         }
         match outcome {
             StoreOutcome::Stored { token } => {
+                self.is_proven_newest();
                 self.record.token = token;
                 self.adopt(new);
             }
@@ -396,6 +397,7 @@ impl Coordinator {
                     // A write of ours whose answer was lost has landed.
                     Some(found) if newest == self.incarnation => {
                         self.mark("record-landed-late");
+                        self.is_proven_newest();
                         self.record.token = token;
                         self.adopt(*found);
                     }

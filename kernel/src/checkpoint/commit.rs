@@ -417,6 +417,7 @@ impl Coordinator {
         if newest > self.incarnation {
             return self.supersede(newest);
         }
+        self.is_proven_newest();
         match self.tables.get_mut(&name).and_then(|t| t.flight.as_mut()).and_then(|f| f.found.take()) {
             Some(token) => self.durable(&name, token),
             None => self.issue(&name, Step::Commit),

@@ -19,6 +19,7 @@
 mod message;
 mod start;
 mod status;
+mod validate;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -27,6 +28,7 @@ use alloc::vec::Vec;
 
 pub use message::*;
 pub use status::{Status, Waiting};
+pub(crate) use validate::VALIDATE;
 
 use crate::acknowledge::{Difference, Record};
 use crate::checkpoint::{Table, Tables};
@@ -47,6 +49,7 @@ pub struct Coordinator {
     pub(crate) next_command: u64,
     pub(crate) next_attempt: u64,
     pub(crate) starting: start::Starting,
+    pub(crate) validation: validate::Validation,
     pub(crate) record: Record,
     pub(crate) tables: Tables,
     pub(crate) log: Log,
@@ -91,6 +94,7 @@ impl Coordinator {
             next_command: 0,
             next_attempt: 0,
             starting: start::Starting::default(),
+            validation: validate::Validation::default(),
             record: Record::default(),
             tables: Tables::new(),
             log: Log::default(),
@@ -181,6 +185,7 @@ impl Coordinator {
         }
         if !self.is_stopped() {
             self.start_on();
+            self.validate_when_due();
         }
         if self.stage == Stage::Running {
             self.end_when_current();

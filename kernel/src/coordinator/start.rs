@@ -85,6 +85,9 @@ impl Coordinator {
     // ---- the record and the incarnation
 
     pub(super) fn pipeline_state_read(&mut self, id: CommandId, state: Option<PipelineState>, token: Token) {
+        if self.timer_validated(id, state.as_ref()) {
+            return;
+        }
         if self.starting.asked != Some(id) {
             return self.validated(id, state);
         }
@@ -94,6 +97,7 @@ impl Coordinator {
             if newest > self.incarnation {
                 return self.supersede(newest);
             }
+            self.is_proven_newest();
             return self.start_reached(Stage::Opening);
         }
         self.starting.record_was_missing = state.is_none();
@@ -123,6 +127,7 @@ impl Coordinator {
     /// The take's answer. One whose fate is unknown is not taken: the record is read again, the next number is.
     pub(crate) fn incarnation_taken(&mut self, stored: bool, why: String) {
         if stored {
+            self.is_proven_newest();
             self.start_reached(Stage::Recovering);
             if !planted!(self.config, StatesBeforeIncarnation) {
                 self.recover_tables();
@@ -213,12 +218,17 @@ impl Coordinator {
             table.why = Some(why);
             return self.mark("start-retried");
         }
-        self.flight_failed(id, why);
+        if !self.timer_validation_failed(id, &why) {
+            self.flight_failed(id, why);
+        }
     }
 
     /// A command that only reads can never work.
     pub(super) fn refused(&mut self, id: CommandId, why: String) {
-        if self.starting.asked == Some(id) || self.tables.values().any(|t| t.recovering == Some(id)) {
+        if self.starting.asked == Some(id)
+            || self.is_timer_validation(id)
+            || self.tables.values().any(|t| t.recovering == Some(id))
+        {
             return self.stop(StopReason::Config { why });
         }
         self.flight_refused(id, why);

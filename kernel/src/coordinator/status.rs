@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Coordinator, Stage, TableStatus};
+use super::{Coordinator, Stage, TableStatus, VALIDATE};
 use crate::acknowledge::Difference;
 use crate::checkpoint::Step;
 use crate::id::{Incarnation, TableName};
@@ -84,6 +84,10 @@ impl Coordinator {
             let since = self.starting.retry.map(|r| r.since);
             waiting.push(wait(None, what, since, self.starting.why.clone(), "an answer or retry.giveUpAfter"));
         }
+        if let Some(retry) = self.validation.retry {
+            let (since, why) = (Some(retry.since), self.validation.why.clone());
+            waiting.push(wait(None, "proof that no newer life has begun", since, why, "an answer or retry.giveUpAfter"));
+        }
         if self.has_begun() && self.record_difference() == Difference::Urgent {
             waiting.push(wait(None, "the pipeline record to be stored", None, None, "an answer or retry.giveUpAfter"));
         }
@@ -120,7 +124,7 @@ impl Coordinator {
         waiting
     }
 
-    pub(super) fn deadlines(&self) -> Vec<Deadline> {
+    pub(crate) fn deadlines(&self) -> Vec<Deadline> {
         let mut deadlines = Vec::new();
         let mut at = |at, why| deadlines.push(Deadline { at, why });
         if self.is_stopped() {
@@ -135,6 +139,9 @@ impl Coordinator {
             if let (None, Some(retry)) = (table.recovering, table.recovery_retry) {
                 at(retry.at, "recover again");
             }
+        }
+        if let Some(when) = self.validation_due_at() {
+            at(when, VALIDATE);
         }
         if !self.has_begun() {
             return deadlines;

@@ -30,6 +30,7 @@
 //! - what it commits afterwards fails at the token, and the state that it finds names a higher incarnation: superseded, it stops
 //!   everything, not only its commits (R5);
 //! - the record is replaced by compare-and-set, and it learns the same there (story 07);
+//! - on a quiet day, when it has nothing to write, it reads the record once in `validate_interval` and learns it there (O4, story 18);
 //! - where nothing compares, our claim is higher than whatever it writes (R3);
 //! - before it opens a lost log session again it asks the record whether it is still the newest (R4): two lives that reconnect blindly
 //!   take an exclusive session from each other for ever;

@@ -121,6 +121,7 @@ impl Stage {
             "age" => config.checkpoint.age = duration(value)?,
             "rows" => config.checkpoint.rows = log::number(value)?,
             "record-interval" => config.record_interval = duration(value)?,
+            "validate-interval" => config.validate_interval = duration(value)?,
             "rewind-interval" => config.rewind_interval = duration(value)?,
             "hold" => config.hold = Some(duration(value)?),
             "retry" => config.retry.first = duration(value)?,

@@ -50,6 +50,7 @@ pub(crate) fn config(durable: &Durable, keeps_all: bool) -> Config {
         poll_interval: Duration(5),
         read_bytes_max: 30,
         retry: Retry { first: Duration(2), most: Duration(20), give_up_after: None },
+        validate_interval: Duration(60),
         rewind_interval: Duration(10),
         source_keeps_all: keeps_all,
         ..Config::new(tables.map(|(name, target)| (TableName::from(*name), table(target.staging))).collect())

@@ -37,6 +37,11 @@ pub fn discarded_was_not_needed(landed: &Landed) -> Verdict {
     }
 }
 
+/// A life that is superseded stops in time, whether it has anything to write or not.
+pub fn superseded_is_learned_in_time(now: u64, since: u64, bound: u64) -> Verdict {
+    if now <= since + bound { Ok(()) } else { Err(format!("superseded and awake since {since}, it lives still")) }
+}
+
 /// A life that was told of a newer one says nothing but that it stops.
 pub fn superseded_means_stopped(said: &Output) -> Verdict {
     match said {

@@ -1,0 +1,24 @@
+//! Lives that a newer one has superseded: each must learn it in time.
+
+use super::*;
+
+impl Engine {
+    pub(super) fn is_superseded(&self, process: usize) -> bool {
+        let ours = self.processes[process].coordinator.incarnation();
+        self.world.record.as_ref().is_some_and(|r| Incarnation(0) < ours && ours < r.incarnation)
+    }
+
+    /// A life that a newer one has superseded stops in time. Judged when nothing goes wrong any more: then a question is answered.
+    pub(super) fn judge_older_lives(&mut self) {
+        let config = &self.plan.config;
+        let bound = config.validate_interval.0 + config.retry.most.0 + 2 * self.plan.faults.slow + 20;
+        for process in 0..self.processes.len() {
+            if self.stage == Stage::Faults || !self.lives(process) || !self.is_superseded(process) {
+                continue;
+            }
+            let since = self.processes[process].awake_since.max(self.world.memory.taken_at);
+            let verdict = outcomes::superseded_is_learned_in_time(self.now, since, bound);
+            self.world.judge("superseded-is-learned-in-time", verdict.map_err(|dump| format!("p{process}: {dump}")));
+        }
+    }
+}
