@@ -322,6 +322,7 @@ fn wrong_rules_are_found() {
         PlantedBug::HaltUndoesRelease,
         PlantedBug::IdentityIgnored,
         PlantedBug::KeepaliveInsideTransaction,
+        PlantedBug::LearnsNothingFromRecord,
         PlantedBug::LineageByNumber,
         PlantedBug::LostOnlyIfBelow,
         PlantedBug::LostTableInMeet,
