@@ -25,7 +25,7 @@ pub struct Scenario {
 pub enum When {
     /// This time.
     At(u64),
-    /// A process sends its nth command of a kind: commit, record, write, acknowledge, resolve.
+    /// A process sends its nth command of a kind: commit, record, write, acknowledge, ask (for the record), resolve.
     Sends {
         /// The process; they are numbered as they begin.
         process: usize,

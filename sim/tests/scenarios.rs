@@ -169,6 +169,20 @@ fn a_record_that_lands_behind_a_setting_back_is_learned_from() {
     assert_eq!(found, vec!["position-covers-only-durable"; learned.len()], "learned at {learned:?}");
 }
 
+/// The same, and the first question on the timer gets no answer: it is asked again.
+#[test]
+fn a_question_without_an_answer_is_asked_again() {
+    let log: &[(u64, &[TableRow])] = &[(1, &[(1, Some(100))]), (2, &[(2, Some(101))])];
+    let mut story = Scenario::of_one_table(true, log)
+        .when(When::At(60), Then::StandsStill(0, 150))
+        // The first one was at its beginning.
+        .when(sends(0, "ask", 2), Then::IsLost);
+    story.plan.config.validate_interval = kernel::time::Duration(200);
+    let report = clean(&story);
+    let marks = ["validation-retried", "superseded-on-a-timer"].map(|mark| report.marks.get(mark).copied());
+    assert_eq!(marks, [Some(1), Some(1)], "{:?}", report.marks);
+}
+
 /// A take that landed and whose answer was lost is not taken: the process that slept meanwhile must not believe that the number
 /// in the record is its own.
 #[test]

@@ -184,7 +184,9 @@ impl Engine {
             self.world.count("acknowledgement-lost");
             return self.world.source.end_session(*session);
         }
-        let answer = unknown(&command);
+        // That the record can't be read by chance is the world's to say (`read_fails`).
+        let reads = matches!(command, Command::Coordinator(Output::ReadPipelineState { .. }));
+        let answer = unknown(&command).filter(|_| !reads);
         if calm || answer.is_none() || !self.random.chance(self.plan.faults.unknown) {
             return self.at(at, Event::Land { process, command, fate: Fate::Answered });
         }
@@ -313,7 +315,9 @@ pub(super) fn unknown(command: &Command) -> Option<Mail> {
         Command::Coordinator(Output::StorePipelineState { id, .. }) => {
             Input::PipelineStateStored { id: *id, outcome: StoreOutcome::Unknown { why: why() } }
         }
-        Command::Coordinator(Output::Resolve { id, .. }) => Input::Failed { id: *id, why: why() },
+        Command::Coordinator(Output::Resolve { id, .. } | Output::ReadPipelineState { id }) => {
+            Input::Failed { id: *id, why: why() }
+        }
         Command::Coordinator(_) => return None,
     };
     Some(Mail::Fact(fact))
@@ -342,6 +346,7 @@ pub(super) fn kind(command: &Command) -> (&'static str, Option<TableName>) {
         Command::Coordinator(Output::Commit { table, .. }) => ("commit", Some(table.clone())),
         Command::Coordinator(Output::StorePipelineState { .. }) => ("record", None),
         Command::Coordinator(Output::Acknowledge { .. }) => ("acknowledge", None),
+        Command::Coordinator(Output::ReadPipelineState { .. }) => ("ask", None),
         Command::Coordinator(Output::Resolve { table, .. }) => ("resolve", Some(table.clone())),
         Command::Coordinator(_) => ("", None),
     }
