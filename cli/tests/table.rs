@@ -33,6 +33,29 @@ fn while_no_run_is_on_the_record_is_changed_and_the_next_run_finds_it() {
     }
 }
 
+/// A line of an order, in a transaction.
+fn line(order: u32, transaction: u32) -> String {
+    let row = json!({ "order_id": order, "line": 1, "sku": "C-1" });
+    let source = json!({ "connector": "postgresql", "db": "desk", "schema": "shop", "table": "lines", "txId": transaction, "ts_ms": 1_700_000_009_000_u64 });
+    format!("{}\n", json!({ "before": null, "after": row, "source": source, "op": "c" }))
+}
+
+#[test]
+fn a_transaction_that_goes_on_after_the_files_end_reaches_every_table_wherever_it_stands() {
+    let desk = Desk::new("", JSONL);
+    desk.run().expect(0);
+    desk.urutau(&["table", "pause", "--listen", "off", "lines"]).expect(0);
+    desk.append("changes.jsonl", &[line(20, 20), order(20)].concat());
+    // The file's end counts as the transaction's: the orders stand behind it, the lines in front of it.
+    desk.run().expect(0);
+    desk.append("changes.jsonl", &[order(21).replace(r#""txId":21"#, r#""txId":20"#), line(21, 20)].concat());
+    desk.urutau(&["table", "resume", "--listen", "off", "lines"]).expect(0);
+    desk.run().expect(0);
+    let orders: Vec<_> = desk.rows("orders").iter().map(|row| row["id"].clone()).collect();
+    assert_eq!(orders, [json!(1), json!(20), json!(21), json!(3)], "the order that came later is there too");
+    assert_eq!(desk.rows("order_lines").len(), 3);
+}
+
 #[test]
 fn a_halted_table_whose_cause_is_mended_goes_on_after_resume() {
     let desk = Desk::new("", JSONL);

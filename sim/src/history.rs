@@ -102,12 +102,19 @@ pub struct Contents {
     pub kept: BTreeMap<RowImage, u32>,
 }
 
-/// How a server numbers rows. Another server groups the same rows otherwise.
+/// How a server numbers rows. Another server groups the same rows otherwise. Below the first row of each change there is a
+/// number for its schema.
 pub fn coordinate(server: u32, change: usize, row: usize) -> Coordinate {
-    let (change, row) = (change as u64, row as u32);
+    let Coordinate { major, minor } = schema_coordinate(server, change);
+    Coordinate { major, minor: minor + 1 + row as u32 }
+}
+
+/// Where the schema of a change's rows is told.
+pub fn schema_coordinate(server: u32, change: usize) -> Coordinate {
+    let change = change as u64;
     match server % 2 {
-        0 => Coordinate { major: change, minor: row },
-        _ => Coordinate { major: change / 3, minor: (change % 3) as u32 * 2 + row },
+        0 => Coordinate { major: change, minor: 0 },
+        _ => Coordinate { major: change / 3, minor: (change % 3) as u32 * 3 },
     }
 }
 
@@ -190,6 +197,11 @@ impl History {
     /// The number of a table's name.
     pub fn table(&self, name: &TableName) -> Option<Tab> {
         self.tables.iter().position(|t| t == name)
+    }
+
+    /// A table and a schema of it, by their names.
+    pub fn schema(&self, table: &TableName, schema: &str) -> Option<(Tab, u32)> {
+        Some((self.table(table)?, schema.strip_prefix('s')?.parse().ok()?))
     }
 
     /// Where the log ends at a time.

@@ -36,6 +36,7 @@ pub const COORDINATOR: &[&str] = &[
     "resolved-durable",
     "resume-goes-back",
     "schema-change",
+    "schema-known",
     "session-lost",
     "set-back-by-older-life",
     "set-back-by-rollback",

@@ -50,6 +50,9 @@ pub struct SourcePlan {
     pub empty_transactions: u64,
     /// Of 1,000 steps, how many send a keepalive.
     pub keepalives: u64,
+    /// A change of schema is no event of its own: it is told before the first row that a reader can't read without it, so
+    /// that a reading that begins with the schema of a later one never tells it (JSON files; PostgreSQL).
+    pub rows_tell_schemas: bool,
     /// The log has an end.
     pub finishes: bool,
 }
@@ -115,7 +118,8 @@ impl Plan {
         let streams = if vector { random.range(2, 3) as usize } else { 1 };
         let faults = faults(random, tables);
         let refuses = faults.only_away.is_none() && random.chance(250);
-        let history = history(random, tables, streams, refuses);
+        let rows_tell_schemas = random.chance(400);
+        let history = history(random, tables, streams, refuses, rows_tell_schemas);
         let discards = random.chance(800);
         let source = SourcePlan {
             discards,
@@ -123,6 +127,7 @@ impl Plan {
             interleaves_inside: random.chance(500),
             empty_transactions: random.below(3),
             keepalives: random.sometimes(700, 150),
+            rows_tell_schemas,
             finishes: random.chance(150),
         };
         let tables = (0..tables).map(|_| table(random, &faults)).collect();
@@ -240,7 +245,7 @@ fn faults(random: &mut Random, tables: usize) -> Faults {
 
 /// A log: a key of a table lies in one stream only (rule P5), and what touches all keys at once only where the whole table
 /// does.
-fn history(random: &mut Random, tables: usize, streams: usize, refuses: bool) -> History {
+fn history(random: &mut Random, tables: usize, streams: usize, refuses: bool, rows_tell_schemas: bool) -> History {
     let names: &[&str] = if streams == 1 { &[""] } else { &["a", "b", "c"][..streams] };
     let mut history = History::empty(names, &["t0", "t1", "t2", "t3"][..tables]);
     let transactions = random.range(60, 160);
@@ -251,7 +256,7 @@ fn history(random: &mut Random, tables: usize, streams: usize, refuses: bool) ->
     let late = (streams > 1 && random.chance(400)).then_some(streams - 1);
     let events = random.chance(600);
     let huge = random.chance(600);
-    let mut clock = Clock { time: 0, value: 0, offsets: vec![0; streams], schema: vec![0; tables] };
+    let mut clock = Clock { time: 0, value: 0, offsets: vec![0; streams], schema: vec![0; tables], rows_tell_schemas };
     for n in 0..transactions {
         clock.time += random.range(1, 8);
         let mut stream = random.below(streams as u64) as usize;
@@ -290,6 +295,7 @@ struct Clock {
     value: u32,
     offsets: Vec<u64>,
     schema: Vec<u32>,
+    rows_tell_schemas: bool,
 }
 
 impl Clock {
@@ -302,7 +308,7 @@ impl Clock {
             0..15 if events => Kind::Truncated,
             15..35 if events => {
                 self.schema[table] += 1;
-                Kind::Schema(self.schema[table])
+                if self.rows_tell_schemas { Kind::Row(from, Some(value)) } else { Kind::Schema(self.schema[table]) }
             }
             35..45 if refuses => Kind::Refused,
             45..120 if from != to => Kind::Moved(from, to, value),

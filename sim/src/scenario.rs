@@ -99,6 +99,7 @@ impl Scenario {
             interleaves_inside: false,
             empty_transactions: 0,
             keepalives: 0,
+            rows_tell_schemas: false,
             finishes: false,
         };
         let faults = Faults { slow: 2, ..Faults::default() };

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use kernel::coordinator::Restart;
 use kernel::id::{Identity, Session, StreamName, TableName};
 use kernel::outcome::LogFailure;
 use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transaction};
 
-use crate::history::{History, Kind, Place, RowImage, Tab, coordinate};
+use crate::history::{History, Kind, Place, RowImage, Tab, coordinate, schema_coordinate};
 use crate::plan::SourcePlan;
 use crate::random::{Random, mix};
 
@@ -55,6 +56,8 @@ struct Reader {
     /// Streams whose present transaction has sent something.
     begun: BTreeSet<usize>,
     divided: Vec<(TableName, Transaction, Coordinate)>,
+    /// The schema that a table's rows have here, where it is known.
+    schemas: BTreeMap<Tab, u32>,
     server: u32,
     lies: bool,
 }
@@ -163,7 +166,8 @@ impl Source {
             self.lies.insert(session);
         }
         let next = vec![(0, 0); self.history.streams.len()];
-        let reader = Reader { tables, next, begun: BTreeSet::new(), divided: vec![], server: self.server, lies };
+        let reader =
+            Reader { tables, next, begun: BTreeSet::new(), divided: vec![], schemas: BTreeMap::new(), server: self.server, lies };
         self.readers.insert(session, reader);
         Ok(Opened { session, identity: self.identity(now), floor: self.floor.clone(), end: self.end(now) })
     }
@@ -220,12 +224,11 @@ impl Source {
     }
 
     /// Reads on in a session, or from a new beginning.
-    #[expect(clippy::type_complexity, reason = "a place in the log and where rows are divided: what the kernel says")]
     pub fn read(
         &mut self,
         now: u64,
         session: Session,
-        restart: Option<(Position, Vec<(TableName, Transaction, Coordinate)>)>,
+        restart: Option<&Restart>,
         rows_max: usize,
     ) -> Result<(Vec<Said>, bool), LogFailure> {
         let lost = |why: &str| LogFailure::SessionLost { why: why.into() };
@@ -233,11 +236,12 @@ impl Source {
             return Err(lost("the source is away"));
         }
         let Some(mut reader) = self.readers.remove(&session) else { return Err(lost("the session is over")) };
-        if let Some((from, divided)) = restart {
-            let next = |stream: &Vec<usize>| (stream.iter().filter(|tx| self.history.holds(&from, **tx)).count(), 0);
+        if let Some(restart) = restart {
+            let next = |stream: &Vec<usize>| (stream.iter().filter(|tx| self.history.holds(&restart.from, **tx)).count(), 0);
             reader.next = self.history.of_stream.iter().map(next).collect();
             reader.begun.clear();
-            reader.divided = divided;
+            reader.divided.clone_from(&restart.divided);
+            reader.schemas = restart.schemas.iter().filter_map(|(name, schema)| self.history.schema(name, schema)).collect();
         }
         if (0..reader.next.len()).any(|stream| self.is_below_floor(stream, reader.next[stream].0)) {
             return Err(LogFailure::PositionLost { why: "the log does not reach back so far any more".into() });
@@ -321,6 +325,10 @@ impl Source {
         if rows.is_empty() {
             said.push(Said::Event { table: c.table, transaction, coordinate: at, kind: c.kind });
             return 0;
+        }
+        if self.plan.rows_tell_schemas && reader.schemas.insert(c.table, c.schema) != Some(c.schema) {
+            let (coordinate, kind) = (schema_coordinate(reader.server, change), Kind::Schema(c.schema));
+            said.push(Said::Event { table: c.table, transaction: transaction.clone(), coordinate, kind });
         }
         let last = coordinate(reader.server, change, rows.len() - 1);
         let mut digest = rows.iter().enumerate().fold(Digest::default(), |sum, (n, row)| {

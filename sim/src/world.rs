@@ -187,8 +187,7 @@ impl World {
                     let failure = LogFailure::SessionLost { why: "the connection broke".into() };
                     return Some(Mail::Fact(Input::LogFailed { id: *id, failure }));
                 }
-                let restart = restart.as_ref().map(|r| (r.from.clone(), r.divided.clone()));
-                match self.source.read(self.now, *session, restart, (*bytes_max / 10).max(1) as usize) {
+                match self.source.read(self.now, *session, restart.as_ref(), (*bytes_max / 10).max(1) as usize) {
                     Ok((said, finished)) => Some(Mail::Read { id: *id, said, finished }),
                     Err(failure) => Some(Mail::Fact(Input::LogFailed { id: *id, failure })),
                 }

@@ -21,7 +21,7 @@ pub use sink::{
     Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink,
     TableWriter, Versioned,
 };
-pub use source::{Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, TableRequest};
+pub use source::{Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
 
 /// Arrow's columns, in the one version that everything shares.
 pub mod arrow {

@@ -33,6 +33,24 @@ pub struct SourceTable {
     pub inferred: bool,
 }
 
+/// Where a reading of the log begins, and where it must divide.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Start {
+    /// Everything in here was read before.
+    pub from: Position,
+    /// Where the tables stand, one further on than the other. Each of these stood between two transactions of an earlier
+    /// reading; it must stand between two of this one, too, or a table skips rows that it does not have. A log that marks the
+    /// end of every transaction does so by itself; a source that took a silence for an end needs to be told.
+    pub stands: Vec<Position>,
+}
+
+impl From<Position> for Start {
+    /// A reading for tables that all stand where it begins.
+    fn from(from: Position) -> Self {
+        Self { from, stands: Vec::new() }
+    }
+}
+
 /// What opening the log found out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenedLog {
@@ -151,7 +169,7 @@ pub trait Source: Send + Sync {
     async fn open(&self) -> Result<OpenedLog, Error>;
 
     /// Reads the log of `tables` from a position, from the beginning of every transaction that it does not contain.
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error>;
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error>;
 
     /// Does it keep everything, whatever is acknowledged? Then nothing is, and what somebody rolled back at the sink can be
     /// read again.

@@ -6,7 +6,7 @@ use contract::kernel::id::{StreamName, TableName};
 use contract::kernel::position::{Coordinate, Offset, Position, Transaction};
 use contract::memory::{Change, MemoryLog, Value, row};
 use contract::rows::{Column, RecordBatch, TableSchema, Type};
-use contract::{Kind, Limit, LogEvent, LogRead, Source};
+use contract::{Kind, Limit, LogEvent, LogRead, Source, Start};
 
 const ALL: Limit = Limit { rows: 100, bytes: 1 << 20 };
 
@@ -28,7 +28,7 @@ fn table() -> TableName {
 }
 
 async fn read(log: &MemoryLog, from: &Position, limit: Limit) -> LogRead {
-    let mut reader = log.source().stream(from, &[Arc::new(numbers())]).await.unwrap();
+    let mut reader = log.source().stream(&from.clone().into(), &[Arc::new(numbers())]).await.unwrap();
     reader.next(limit).await.unwrap()
 }
 
@@ -106,7 +106,7 @@ async fn what_was_acknowledged_is_forgotten_only_if_asked_for() {
 
     log.discard_acknowledged();
     assert_eq!(source.open().await.unwrap().floor, first);
-    let Err(error) = source.stream(&Position::START, &[]).await else { panic!("it is forgotten") };
+    let Err(error) = source.stream(&Start::default(), &[]).await else { panic!("it is forgotten") };
     assert_eq!(error.kind, Kind::PositionLost);
     assert_eq!(read(&log, &first, ALL).await.events.len(), 2);
 }
@@ -114,7 +114,7 @@ async fn what_was_acknowledged_is_forgotten_only_if_asked_for() {
 #[tokio::test]
 async fn an_open_log_answers_with_nothing_until_something_is_written() {
     let log = MemoryLog::new("log", [numbers()]);
-    let mut reader = log.source().stream(&Position::START, &[Arc::new(numbers())]).await.unwrap();
+    let mut reader = log.source().stream(&Start::default(), &[Arc::new(numbers())]).await.unwrap();
     let empty = reader.next(ALL).await.unwrap();
     assert!(empty.events.is_empty() && !empty.finished);
     log.transaction(vec![Change::Insert(table(), number(1))]);

@@ -126,9 +126,9 @@ impl Source for Notebook {
         })
     }
 
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
         let (title, end) = self.extent()?;
-        let Offset(from) = from.offset(&StreamName::from(""));
+        let Offset(from) = start.from.offset(&StreamName::from(""));
         if from > end {
             let what = format!("{} ends at byte {end}, reading was to go on at {from}", self.path.display());
             return Err(Error::new(Kind::PositionLost, "example-shorter", what, "put the notebook back, or take a new snapshot"));

@@ -167,7 +167,7 @@ async fn what_stands_behind_the_last_transaction_is_not_there_yet() {
     let source = Notebook::new(place.path());
     let described = source.describe(&[request("office.boats")], &Default::default()).await.unwrap();
     let opened = source.open().await.unwrap();
-    let mut reader = source.stream(&opened.floor, &[described[0].schema.clone()]).await.unwrap();
+    let mut reader = source.stream(&opened.floor.into(), &[described[0].schema.clone()]).await.unwrap();
     let read = reader.next(ALL).await.unwrap();
     assert_eq!(read.batches.iter().map(|batch| batch.rows()).sum::<usize>(), 1);
     assert!(matches!(&read.events[..], [LogEvent::Rows { .. }, LogEvent::Ended { upto, .. }] if *upto == opened.end));
@@ -180,7 +180,7 @@ async fn a_line_that_belongs_to_no_table_stops_the_source_after_what_came_before
     place.add("# torn page\noffice.boats + 1 Alma\n--\nscribble\n--\n");
     let source = Notebook::new(place.path());
     let described = source.describe(&[request("office.boats")], &Default::default()).await.unwrap();
-    let mut reader = source.stream(&source.open().await.unwrap().floor, &[described[0].schema.clone()]).await.unwrap();
+    let mut reader = source.stream(&source.open().await.unwrap().floor.into(), &[described[0].schema.clone()]).await.unwrap();
     assert_eq!(reader.next(ALL).await.unwrap().events.len(), 2);
     let error = reader.next(ALL).await.unwrap_err();
     assert_eq!(error.kind, Kind::Poison);
@@ -194,7 +194,7 @@ async fn a_notebook_that_got_shorter_has_lost_the_position() {
     let source = Notebook::new(place.path());
     let end = source.open().await.unwrap().end;
     std::fs::write(place.path(), "# shorter\n").unwrap();
-    let Err(error) = source.stream(&end, &[]).await else { panic!("there is nothing to go on from") };
+    let Err(error) = source.stream(&end.into(), &[]).await else { panic!("there is nothing to go on from") };
     assert_eq!((error.kind, error.code), (Kind::PositionLost, "example-shorter"));
 }
 

@@ -113,9 +113,10 @@ impl TokioEnv {
         self.opened.get().and_then(|open| open.get(table))
     }
 
-    async fn stream(&self, from: &Position) -> Result<Box<dyn LogReader>, Error> {
+    async fn stream(&self, restart: &Restart) -> Result<Box<dyn LogReader>, Error> {
         let schemas: Vec<Arc<TableSchema>> = self.agree().await?.values().map(|t| t.schema.clone()).collect();
-        self.source.stream(from, &schemas).await
+        let start = contract::Start { from: restart.from.clone(), stands: restart.stands.clone() };
+        self.source.stream(&start, &schemas).await
     }
 }
 
@@ -172,7 +173,7 @@ impl pump::Env for TokioEnv {
         let mut reader = self.reader.lock().await;
         if let Some(restart) = restart {
             *reader = None;
-            *reader = Some(self.stream(&restart.from).await.map_err(convert::reading_failure)?);
+            *reader = Some(self.stream(restart).await.map_err(convert::reading_failure)?);
         }
         let Some(open) = reader.as_mut() else {
             return Err(LogFailure::SessionLost { why: "the log is not open".into() });

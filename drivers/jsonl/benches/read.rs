@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
 
-use contract::{Limit, LogReader, Source, TableRequest};
+use contract::{Limit, LogReader, Source, Start, TableRequest};
 use jsonl::JsonlSource;
 use kernel::position::Position;
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn read(source: &JsonlSource, request: &TableRequest, bytes: u64) {
     let described = source.describe(std::slice::from_ref(request), &BTreeMap::new()).await.expect("a description");
     let schemas: Vec<_> = described.into_iter().map(|table| table.schema).collect();
     let (begin, begin_cpu) = (Instant::now(), processor_seconds());
-    let mut reader: Box<dyn LogReader> = source.stream(&Position::START, &schemas).await.expect("a reader");
+    let mut reader: Box<dyn LogReader> = source.stream(&Start::default(), &schemas).await.expect("a reader");
     let (mut rows, mut reads) = (0, 0);
     loop {
         let read = reader.next(Limit { rows: 8_192, bytes: 16 << 20 }).await.expect("events");

@@ -62,7 +62,7 @@ impl Folder {
     }
 
     pub(crate) fn core(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Core, Error> {
-        self.source.reader(from, tables)
+        self.source.reader(&from.clone().into(), tables)
     }
 
     /// Everything from a position on, and the error that ended it.

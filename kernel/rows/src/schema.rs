@@ -1,5 +1,6 @@
 //! Tables, columns and their canonical types: what every source maps to and every sink maps from.
 
+mod change;
 mod check;
 mod text;
 
@@ -9,6 +10,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use kernel::id::TableName;
 use serde::{Deserialize, Serialize};
 
+pub use change::{ColumnChange, changes};
 pub use check::{SchemaError, SchemaProblem};
 pub use text::ParseTypeError;
 

@@ -190,7 +190,8 @@ pub enum LogEvent {
         /// Where in it.
         coordinate: Coordinate,
     },
-    /// From here on the table's rows have another schema.
+    /// From here on the table's rows have another schema. Its coordinate lies below that of the first such row and is no
+    /// row's; a later reading that begins with this schema need not tell it again.
     Schema {
         /// The table.
         table: TableName,
@@ -363,6 +364,11 @@ pub enum Output {
 pub struct Restart {
     /// Everything in here was read.
     pub from: Position,
+    /// Where the tables stand, each once. Every one of these stood between two transactions when the log was read before, and
+    /// must again: a source that took a silence for a transaction's end divides there.
+    pub stands: Vec<Position>,
+    /// The schema of each table's rows behind its stand, where a change of it was ever taken.
+    pub schemas: Vec<(TableName, String)>,
     /// Rows of this table and transaction are divided behind this coordinate.
     pub divided: Vec<(TableName, Transaction, Coordinate)>,
 }

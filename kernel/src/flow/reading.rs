@@ -18,7 +18,13 @@ impl Coordinator {
         if !self.may_read() || self.now < self.log.next_read {
             return;
         }
-        let restart = self.log.restart.then(|| Restart { from: self.log.read.clone(), divided: self.divided() });
+        let begin = || Restart {
+            from: self.log.read.clone(),
+            stands: self.stands(),
+            schemas: self.tables.iter().filter_map(|(name, t)| Some((name.clone(), t.schema.clone()?))).collect(),
+            divided: self.divided(),
+        };
+        let restart = self.log.restart.then(begin);
         self.log.restart = false;
         let id = self.next_id();
         self.log.reading = Some(id);
@@ -32,6 +38,17 @@ impl Coordinator {
         let over = self.log.reading.is_some() || self.log.finished || self.drain.is_closing();
         let pressed = self.tables.values().any(|t| t.presses_back(self.now, self.config.retry.most));
         !over && !pressed && !self.budget.is_full(self.config.budget_bytes_max)
+    }
+
+    /// Where the tables stand, each place once. Blocked ones too: what they are to skip later must be divided as it was.
+    fn stands(&self) -> Vec<Position> {
+        let mut stands = Vec::new();
+        for table in self.tables.values().filter(|table| table.phase != Phase::NeedsSnapshot) {
+            if !stands.contains(table.taken.upto()) {
+                stands.push(table.taken.upto().clone());
+            }
+        }
+        stands
     }
 
     /// The points behind which rows must be divided, so that a cut covers all or none of an event.

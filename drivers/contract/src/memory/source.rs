@@ -14,7 +14,7 @@ use kernel::id::{Identity, StreamName, TableName};
 use kernel::position::{Coordinate, LogIdentity, Offset, Position, Transaction};
 use rows::{ChangeBatch, Operation, RowPhase, TableSchema, Tail, TransactionRun};
 
-use crate::{Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, TableRequest};
+use crate::{Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
 
 /// One change. Rows are batches of one row, under the schema that the table has at that place of the log.
 #[derive(Clone, PartialEq, Debug)]
@@ -165,7 +165,8 @@ impl Source for MemorySource {
         Ok(OpenedLog { identity, floor: log.floor.clone(), end: log.end.clone() })
     }
 
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+        let from = &start.from;
         let floor = self.0.lock().floor.clone();
         if !from.contains(&floor) {
             let what = format!("the log begins at {floor}, reading was to go on at {from}");

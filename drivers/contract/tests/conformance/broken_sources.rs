@@ -9,7 +9,9 @@ use contract::kernel::id::{Identity, TableName};
 use contract::kernel::position::{Offset, Position};
 use contract::memory::MemorySource;
 use contract::rows::{ChangeBatch, Operation, TableSchema};
-use contract::{Error, Finding, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, TableRequest, async_trait};
+use contract::{
+    Error, Finding, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest, async_trait,
+};
 
 use crate::sources::MemoryPlace;
 
@@ -167,15 +169,16 @@ impl Source for BrokenSource {
         Ok(opened)
     }
 
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
         let opened = self.inner.open().await?;
+        let from = &start.from;
         let from = match self.fault {
             BeginsWhereItCan => from.join(&opened.floor),
             // The story's transactions after the first have three, four, one, three and four changes.
             SkipsTheFirst if *from == Position::scalar(3) => Position::scalar(6),
             _ => from.clone(),
         };
-        let inner = self.inner.stream(&from, tables).await?;
+        let inner = self.inner.stream(&from.into(), tables).await?;
         let mut memory = self.memory.lock().unwrap();
         memory.sessions += 1;
         Ok(Box::new(BrokenReader {

@@ -92,6 +92,7 @@ impl Assembler {
     pub(crate) fn begin_file(&mut self, stream: &StreamName, path: &Path, offset: u64) {
         let state = &mut self.state;
         state.stream = stream.clone();
+        state.breaks.begin_file(stream);
         state.path = path.to_owned();
         (state.passed, state.announced) = (offset, offset);
         state.grouping.next_file();
@@ -182,7 +183,7 @@ impl State {
         if let Some(end) = self.grouping.did_not_go_on(&change.tag) {
             self.breaks.remove(&self.stream, end);
         }
-        if self.grouping.open().is_some_and(|open| self.breaks.contains(&self.stream, open.end)) {
+        if self.grouping.open().is_some_and(|open| self.breaks.divides(&self.stream, open.end, place.begin)) {
             let ended = self.grouping.close();
             self.ended(ended);
         }

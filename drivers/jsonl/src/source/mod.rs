@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, TableRequest};
+use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
 use kernel::id::TableName;
 use kernel::position::{LogIdentity, Offset, Position};
 use rows::TableSchema;
@@ -70,18 +70,19 @@ impl JsonlSource {
 
     /// A reader that the caller drives, from a position.
     #[cfg(test)]
-    pub(crate) fn reader(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Core, Error> {
-        self.core(from, tables, self.breaks.clone(), self.counts.clone())
+    pub(crate) fn reader(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Core, Error> {
+        self.core(start, tables, self.breaks.clone(), self.counts.clone())
     }
 
-    fn core(&self, from: &Position, tables: &[Arc<TableSchema>], breaks: Breaks, counts: Arc<Counts>) -> Result<Core, Error> {
+    fn core(&self, start: &Start, tables: &[Arc<TableSchema>], breaks: Breaks, counts: Arc<Counts>) -> Result<Core, Error> {
         let settings = &self.settings;
         let follow = settings.behaviour.follow;
-        let files = Files::open(&settings.location, follow, from)?;
+        let files = Files::open(&settings.location, follow, &start.from)?;
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let tables: Vec<_> =
             tables.iter().map(|schema| (schema.clone(), declared.get(&schema.table).cloned().unwrap_or_default())).collect();
-        let assembler = Assembler::new(settings.format, tables, settings.options.clone(), breaks, counts);
+        let assembler =
+            Assembler::new(settings.format, tables, settings.options.clone(), breaks.with_stands(&start.stands), counts);
         Ok(Core::new(settings.behaviour.clone(), files, assembler, Instant::now()))
     }
 
@@ -165,9 +166,9 @@ impl Source for JsonlSource {
         Ok(opened)
     }
 
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
         self.files()?;
-        let core = self.core(from, tables, self.breaks.clone(), self.counts.clone())?;
+        let core = self.core(start, tables, self.breaks.clone(), self.counts.clone())?;
         Ok(Box::new(Reader::new(core)))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::registry::{Registry, Settings};
-use contract::{Finding, Kind, Severity, Source, TableRequest};
+use contract::{Finding, Kind, Severity, Source, Start, TableRequest};
 use kernel::position::{Offset, Position};
 use rows::TableSchema;
 use serde_json::json;
@@ -134,7 +134,7 @@ fn a_missing_file_is_an_error_unless_it_is_waited_for() {
     let folder = Folder::new("a", json!({}));
     for error in [
         block_on(folder.source.open()).err().unwrap(),
-        block_on(folder.source.stream(&Position::START, &[])).err().unwrap(),
+        block_on(folder.source.stream(&Start::default(), &[])).err().unwrap(),
         block_on(folder.source.discover()).err().unwrap(),
     ] {
         assert_eq!((error.kind, error.code), (Kind::Config, "jsonl-no-file"));

@@ -14,7 +14,7 @@ use arrow_array::types::{Date32Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
-use contract::{Kind, Limit, LogEvent, LogRead, Severity, Source};
+use contract::{Kind, Limit, LogEvent, LogRead, Severity, Source, Start};
 use jsonl::JsonlSource;
 use kernel::position::Position;
 use rows::{ChangeBatch, TableSchema};
@@ -47,7 +47,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn landed(source: &JsonlSource, schemas: &[Arc<TableSchema>]) -> (BTreeMap<String, Vec<Landed>>, Vec<String>) {
     let (mut all, mut told) = (BTreeMap::<String, Vec<Landed>>::new(), Vec::new());
     block_on(async {
-        let mut reader = source.stream(&Position::START, schemas).await.unwrap();
+        let mut reader = source.stream(&Start::default(), schemas).await.unwrap();
         loop {
             let read = reader.next(Limit { rows: 10, bytes: 1 << 20 }).await.unwrap();
             for event in &read.events {
@@ -308,7 +308,7 @@ fn flat_rows_are_no_change_events() {
     let findings = block_on(source.preflight(&[]));
     assert_eq!((findings[0].severity, findings[0].code), (Severity::Error, "jsonl-not-an-event"));
     let error = block_on(async {
-        let mut reader = source.stream(&Position::START, &[]).await.unwrap();
+        let mut reader = source.stream(&Start::default(), &[]).await.unwrap();
         loop {
             match reader.next(Limit { rows: 10, bytes: 1 << 20 }).await {
                 Ok(read) => assert!(!read.finished),

@@ -107,7 +107,7 @@ pub(super) async fn start_within_streamable(harness: &dyn SourceHarness) -> Held
         Kind::PositionLost => Ok(()),
         kind => Err(format!("reading from what is forgotten fails as {kind:?} instead of PositionLost: {error}")),
     };
-    match connection.source.stream(&begin, &connection.schemas).await {
+    match connection.source.stream(&begin.clone().into(), &connection.schemas).await {
         Err(error) => return lost(error),
         Ok(mut reader) => match reader.next(ALL).await {
             Err(error) => lost(error)?,

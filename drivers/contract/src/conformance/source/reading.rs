@@ -61,7 +61,7 @@ impl Connection {
     }
 
     pub(super) async fn reader(&self, from: &Position) -> Result<Box<dyn LogReader>, String> {
-        self.source.stream(from, &self.schemas).await.map_err(failed(&format!("streaming from '{from}'")))
+        self.source.stream(&from.clone().into(), &self.schemas).await.map_err(failed(&format!("streaming from '{from}'")))
     }
 
     /// Reads until these rows, or as many others, have come with the ends of their transactions.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use contract::{Error, Kind, LogReader, Source};
+use contract::{Error, Kind, LogReader, Source, Start};
 use kernel::position::{Offset, Position};
 use serde_json::json;
 
@@ -315,7 +315,7 @@ fn the_reader_answers_again_what_was_running_when_its_caller_went_away() {
     let tables = folder.describe(&[table()]);
     let mut told_all = Vec::new();
     block_on(async {
-        let mut reader: Box<dyn LogReader> = folder.source.stream(&Position::START, &tables).await.unwrap();
+        let mut reader: Box<dyn LogReader> = folder.source.stream(&Start::default(), &tables).await.unwrap();
         let limit = contract::Limit { rows: 7, bytes: u64::MAX };
         loop {
             // Polled once and dropped, then asked again.
@@ -336,7 +336,7 @@ fn a_reader_of_a_log_that_is_followed_answers_with_nothing_after_a_while() {
     let folder = Folder::new("a", json!({ "follow": true }));
     let tables = folder.describe(&[table()]);
     block_on(async {
-        let mut reader = folder.source.stream(&Position::START, &tables).await.unwrap();
+        let mut reader = folder.source.stream(&Start::default(), &tables).await.unwrap();
         let read = reader.next(ALL).await.unwrap();
         assert!(read.events.is_empty() && !read.finished);
         folder.write("a", row(1));

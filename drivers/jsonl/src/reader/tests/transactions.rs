@@ -162,6 +162,41 @@ fn the_pieces_of_a_transaction_are_the_same_when_the_log_is_read_again() {
 }
 
 #[test]
+fn another_life_divides_where_a_table_stands_though_nothing_in_the_log_says_so() {
+    let folder = Folder::new("a", json!({}));
+    let (content, at) = log(&[create("t", 1, &row(1)), create("t", 1, &row(2)), create("t", 1, &row(3))]);
+    folder.write("a", &content);
+    let tables = folder.describe(&[request("s.t", &["id"], &[("id", "int64")])]);
+    let stand = |offset: usize| Position::of("a".into(), Offset(offset as u64));
+    // One table took an earlier end of the file for the end of the transaction; another one has nothing of it yet.
+    let start = contract::Start { from: Position::START, stands: vec![Position::START, stand(at[1])] };
+    let mut core = folder.source.reader(&start, &tables).unwrap();
+    let whole = told(&core.read(ALL, Instant::now(), 0).unwrap());
+    let divided = [
+        "a@0 s.t Insert 0.0: id=1".to_owned(),
+        format!("a@0 ended a:{} Some(1000)", at[1]),
+        format!("a@{} s.t Insert {}.0: id=2", at[1], at[1]),
+        format!("a@{} s.t Insert {}.0: id=3", at[1], at[2]),
+        format!("a@{} ended a:{} Some(1000)", at[1], at[3]),
+    ];
+    assert_eq!(whole, divided);
+}
+
+#[test]
+fn a_stand_behind_lines_that_concern_nobody_divides_too() {
+    let folder = Folder::new("a", json!({}));
+    let noise = "\n".to_owned();
+    let (content, at) = log(&[create("t", 1, &row(1)), noise, create("t", 1, &row(2))]);
+    folder.write("a", &content);
+    let tables = folder.describe(&[request("s.t", &["id"], &[("id", "int64")])]);
+    let start = contract::Start { from: Position::START, stands: vec![Position::of("a".into(), Offset(at[2] as u64))] };
+    let mut core = folder.source.reader(&start, &tables).unwrap();
+    let told = told(&core.read(ALL, Instant::now(), 0).unwrap());
+    assert_eq!(told[1], format!("a@0 ended a:{} Some(1000)", at[1]));
+    assert_eq!(told[2], format!("a@{} s.t Insert {}.0: id=2", at[2], at[2]));
+}
+
+#[test]
 fn events_without_an_id_are_transactions_of_their_own() {
     let folder = Folder::new("a", json!({}));
     let line = |id: u64| format!("{{\"op\":\"c\",\"source\":{{\"table\":\"t\"}},\"after\":{{\"id\":{id}}}}}\n");
