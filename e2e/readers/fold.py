@@ -5,7 +5,8 @@ column types that a description names, and no more. A table's description is one
 
     {"source": "shop.orders", "key": ["id"], "columns": {"id": "int64", ...}}
 
-A table without a key is append-only: every event that brings a row is a row.
+A table without a key is append-only: every event that brings a row is a row. "sometimes" lists columns that came or went: an
+event without one of them leaves it null.
 
 Values are brought to one form a type, the same that `readers.py` brings a reader's values to:
 bool, int, float, str as they are; decimal: decimal.Decimal with exactly its scale; json: parsed, numbers as decimals; binary:
@@ -34,6 +35,7 @@ class Log:
         with open(path, "rb") as lines:
             for line in lines:
                 event = json.loads(line, parse_float=decimal.Decimal)
+                event = event.get("payload", event)
                 if "op" in event:  # Marks of transactions say nothing about rows.
                     name = f"{event['source']['schema']}.{event['source']['table']}"
                     self.events.setdefault(name, []).append((offset, event["op"], event["before"], event["after"]))
@@ -56,12 +58,13 @@ class Table:
 
     def __init__(self, log, description):
         self.columns, self.key = description["columns"], description["key"]
+        self.sometimes = set(description.get("sometimes", []))
         self.log, self.changes = log, []
         for offset, op, before, after in log.events.get(description["source"], []):
             if op not in ("c", "r", "u", "d", "t"):
                 raise ValueError(f"{log.path}, byte {offset}: operation {op!r} is unknown")
             old = key_of(before, self.key, self.columns) if before is not None and self.key else None
-            new = typed_row(after, self.columns) if after is not None else None
+            new = typed_row(after, self.columns, self.sometimes) if after is not None else None
             self.changes.append((offset, op, old, new))
         self.places = [list(self.columns).index(column) for column in self.key]
 
@@ -87,11 +90,11 @@ def key_of(image, key, columns):
     return tuple(typed(image[column], columns[column]) for column in key)
 
 
-def typed_row(image, columns):
-    missing = set(columns) ^ set(image)
+def typed_row(image, columns, sometimes):
+    missing = (set(columns) ^ set(image)) - (sometimes - set(image))
     if missing:
         raise ValueError(f"event and description differ in columns: {sorted(missing)}")
-    return tuple(typed(image[column], kind) for column, kind in columns.items())
+    return tuple(typed(image.get(column), kind) for column, kind in columns.items())
 
 
 def typed(value, kind):

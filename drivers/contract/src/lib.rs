@@ -19,7 +19,7 @@ pub use error::{Error, Kind};
 pub use finding::{Finding, Severity};
 pub use sink::{
     Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink,
-    TableWriter, Versioned,
+    TableWriter, Versioned, allow_changes,
 };
 pub use source::{Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kernel::id::{AttemptId, CommitId, Incarnation, TableName, Token};
 use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::state::{PipelineState, TableState};
-use rows::{Netted, TableSchema};
+use rows::{ColumnChange, Netted, TableSchema};
 
 use crate::{Error, Finding};
 
@@ -129,8 +129,27 @@ pub trait Sink: Send + Sync {
         Ok(Measure::default())
     }
 
+    /// Can a table whose rows have looked as `table` says take rows that look as `to` says, from some place in the log on? The
+    /// change itself is part of the commit that brings the first such rows ([`CommitRequest::schema`]). An error halts the
+    /// table in front of the change.
+    fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
+        allow_changes(table, to, |_| false)
+    }
+
     /// Opens a table for writing in the life `incarnation`.
     async fn open(&self, table: &SinkTable, incarnation: Incarnation) -> Result<TableSink, Error>;
+}
+
+/// Refuses a change of a table's columns unless `allowed` says yes to each part of it; the error names the others.
+pub fn allow_changes(table: &SinkTable, to: &TableSchema, allowed: impl Fn(&ColumnChange) -> bool) -> Result<(), Error> {
+    let changes = table.schema.changes(to);
+    let refused: Vec<String> = changes.iter().filter(|change| !allowed(change)).map(ToString::to_string).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let what =
+        format!("table {}: its columns change in a way that its target cannot follow: {}", table.table, refused.join("; "));
+    Err(Error::new(crate::Kind::Rejected, "columns-changed", what, "copy the table anew into another target"))
 }
 
 /// The two halves of an open table. They may be used at the same time.
@@ -154,6 +173,9 @@ pub struct CommitRequest {
     pub token: Token,
     /// The state that becomes visible with the data. `state.commit` is the commit's id.
     pub state: TableState,
+    /// What the table's rows look like with this state, where the log has told a change of it (rule C7): what the staged rows
+    /// look like, and those that follow. `None`: as when the table was opened.
+    pub schema: Option<Arc<TableSchema>>,
     /// What the present attempts staged. Kept by the caller until the outcome is known, since the same commit may be asked
     /// for again; empty for a claim.
     pub staged: Vec<Arc<Staged>>,

@@ -4,6 +4,8 @@ use contract::{Error, Kind, LogEvent, LogRead};
 use kernel::outcome::{LogFailure, WriteOutcome};
 use pump::{Chunk, ChunkEvent, Failure};
 
+use crate::schemas::Schemas;
+
 /// Of a command that only reads.
 pub(crate) fn failure(error: Error) -> Failure {
     match error.kind {
@@ -38,24 +40,21 @@ pub(crate) fn write_outcome(error: Error) -> WriteOutcome {
 }
 
 /// What one read brought, as the pump takes it.
-pub(crate) fn chunk(read: LogRead) -> Chunk {
-    let events = read.events.into_iter().map(event).collect();
+pub(crate) fn chunk(read: LogRead, schemas: &Schemas) -> Chunk {
+    let events = read.events.into_iter().map(|told| event(told, schemas)).collect();
     Chunk { batches: read.batches, events, finished: read.finished }
 }
 
-fn event(event: LogEvent) -> ChunkEvent {
+fn event(event: LogEvent, schemas: &Schemas) -> ChunkEvent {
     match event {
         LogEvent::Rows { batch, rows, transaction } => ChunkEvent::Rows { batch, rows, transaction },
         LogEvent::Truncated { table, transaction, coordinate } => ChunkEvent::Truncated { table, transaction, coordinate },
-        // No sink follows a schema change yet: the table halts in front of it, with what came before committed.
         LogEvent::Schema { transaction, coordinate, schema } => {
-            let columns: Vec<String> = schema.columns.iter().map(|c| format!("{} {}", c.name, c.kind)).collect();
-            let why = format!(
-                "the table's columns change here, to: {}. Everything before is committed; a change of columns can't be followed yet. \
-                 Copy the table anew into another target",
-                columns.join(", ")
-            );
-            ChunkEvent::Refused { table: schema.table.clone(), transaction, coordinate, why }
+            let table = schema.table.clone();
+            match schemas.changed(&schema) {
+                Ok(schema) => ChunkEvent::Schema { table, transaction, coordinate, schema },
+                Err(why) => ChunkEvent::Refused { table, transaction, coordinate, why },
+            }
         }
         LogEvent::Refused { table, transaction, coordinate, error } => {
             ChunkEvent::Refused { table, transaction, coordinate, why: error.to_string() }

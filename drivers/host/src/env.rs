@@ -20,6 +20,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::convert;
 use crate::plan::TablePlan;
 use crate::report::Reporter;
+use crate::schemas::Schemas;
 
 /// The world of one run.
 pub(crate) struct TokioEnv {
@@ -32,6 +33,7 @@ pub(crate) struct TokioEnv {
     opened: OnceCell<BTreeMap<TableName, OpenTable>>,
     reader: Mutex<Option<Box<dyn LogReader>>>,
     sessions: AtomicU64,
+    schemas: Schemas,
     rows_per_read: usize,
     reporter: Arc<Reporter>,
 }
@@ -47,11 +49,13 @@ impl TokioEnv {
         source: Arc<dyn Source>,
         sink: Arc<dyn Sink>,
         plans: BTreeMap<TableName, TablePlan>,
+        follows_schemas: bool,
         rows_per_read: usize,
         reporter: Arc<Reporter>,
     ) -> Self {
         Self {
             begun: Instant::now(),
+            schemas: Schemas::new(Arc::clone(&sink), follows_schemas),
             source,
             sink,
             plans,
@@ -114,7 +118,7 @@ impl TokioEnv {
     }
 
     async fn stream(&self, restart: &Restart) -> Result<Box<dyn LogReader>, Error> {
-        let schemas: Vec<Arc<TableSchema>> = self.agree().await?.values().map(|t| t.schema.clone()).collect();
+        let schemas = self.schemas.begin(self.agree().await?, &restart.schemas)?;
         let start = contract::Start { from: restart.from.clone(), stands: restart.stands.clone() };
         self.source.stream(&start, &schemas).await
     }
@@ -181,7 +185,7 @@ impl pump::Env for TokioEnv {
         let limit = Limit { rows: self.rows_per_read, bytes: bytes_max };
         let read = open.next(limit).await.map_err(convert::reading_failure)?;
         self.reporter.read(&read);
-        Ok(convert::chunk(read))
+        Ok(convert::chunk(read, &self.schemas))
     }
 
     async fn acknowledge(&self, _session: Session, upto: &Position) {
@@ -197,6 +201,11 @@ impl pump::Env for TokioEnv {
 
     async fn write(&self, table: &TableName, attempt: AttemptId, rows: Netted) -> (WriteOutcome, Option<contract::Staged>) {
         let Some(open) = self.open_table(table) else { return (WriteOutcome::Rejected { why: not_open(table) }, None) };
+        if !self.schemas.is_followed(&rows.schema) {
+            let why =
+                format!("table {table}: its columns changed in a way that was not followed; copy it anew into another target");
+            return (WriteOutcome::Rejected { why }, None);
+        }
         match open.writer.lock().await.write(attempt, rows).await {
             Ok(staged) => (WriteOutcome::Written, Some(staged)),
             Err(error) => (convert::write_outcome(error), None),
@@ -213,13 +222,18 @@ impl pump::Env for TokioEnv {
     ) -> CommitOutcome {
         let Some(open) = self.open_table(table) else { return CommitOutcome::Rejected { why: not_open(table) } };
         let mut state = state.clone();
+        let changed = state.schema.as_deref().map(|text| stored_schema(table, text)).transpose();
+        let schema = match changed {
+            Ok(schema) => schema.map(Arc::new),
+            Err(error) => return CommitOutcome::Rejected { why: error.to_string() },
+        };
         if let Some(schema) = self.agreed.get().and_then(|agreed| agreed.get(table)).map(|t| t.schema.clone())
             && state.schema.is_none()
         {
             state.schema = serde_json::to_string(&*schema).ok();
         }
         let begun = Instant::now();
-        let request = CommitRequest { token: token.clone(), state, staged, truncate_first };
+        let request = CommitRequest { token: token.clone(), state, staged, schema, truncate_first };
         let outcome = open.committer.lock().await.commit(&request).await;
         self.reporter.committed(table, &outcome, begun.elapsed());
         outcome

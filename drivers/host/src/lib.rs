@@ -10,6 +10,7 @@ mod env;
 pub mod plan;
 mod report;
 mod run;
+mod schemas;
 pub mod survey;
 
 pub use endpoints::Endpoints;

@@ -9,7 +9,7 @@ use futures::Stream;
 use kernel::coordinator::{Operator, StopReason, TableStatus};
 use kernel::id::TableName;
 use kernel::state::Phase;
-use spec::Pipeline;
+use spec::{Pipeline, SchemaEvolution};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -80,7 +80,13 @@ impl Run {
         let plans = plan::tables(pipeline)?;
         let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.keeps_all(), until_current);
         let reporter = Arc::new(Reporter::new(&pipeline.name));
-        let env = Arc::new(TokioEnv::new(drivers.source, drivers.sink, plans, plan::rows_per_read(pipeline), reporter.clone()));
+        let follows_schemas = match pipeline.sink.schema_evolution {
+            SchemaEvolution::Evolve => true,
+            SchemaEvolution::Ignore | SchemaEvolution::Fail => false,
+        };
+        let rows_per_read = plan::rows_per_read(pipeline);
+        let env = TokioEnv::new(drivers.source, drivers.sink, plans, follows_schemas, rows_per_read, reporter.clone());
+        let env = Arc::new(env);
         let (operators, asked) = mpsc::channel(64);
         let task = tokio::spawn(pump::run(env, config, Asked(asked)));
         Ok(Self { operators, reporter, task })

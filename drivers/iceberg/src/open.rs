@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use contract::SinkTable;
+use contract::{Error, SinkTable};
 use iceberg::TableIdent;
 use kernel::id::{AttemptId, Incarnation};
+use rows::TableSchema;
 
 use crate::catalog::{Catalog, Loaded};
 use crate::index::{Fingerprints, Memory};
 use crate::storage::Storage;
-use crate::table::Layout;
+use crate::table::{Layout, Layouts, Step};
 
 /// A table, opened for one life.
 #[derive(Debug)]
@@ -22,8 +23,9 @@ pub(crate) struct OpenTable {
     pub(crate) incarnation: Incarnation,
     /// What is to be written to it.
     pub(crate) wanted: SinkTable,
-    /// As it was when it was opened.
-    pub(crate) layout: Layout,
+    /// What its data files hold, under each schema that its rows had in this life.
+    pub(crate) layouts: Layouts,
+    is_keyed: bool,
     pub(crate) spec_id: i32,
     opened: Loaded,
     pub(crate) fingerprints: Fingerprints,
@@ -51,7 +53,8 @@ impl OpenTable {
             memory,
             incarnation,
             wanted: wanted.clone(),
-            layout,
+            is_keyed: !layout.key.is_empty(),
+            layouts: Layouts::new(wanted, layout, &found.metadata),
             ident: found.ident.clone(),
             spec_id: found.metadata.default_partition_spec_id(),
             opened: found.clone(),
@@ -61,7 +64,12 @@ impl OpenTable {
 
     /// Are rows applied by key?
     pub(crate) fn is_keyed(&self) -> bool {
-        !self.layout.key.is_empty()
+        self.is_keyed
+    }
+
+    /// What data files hold under a schema of the source; `None` is the one that the table was opened with.
+    pub(crate) fn step(&self, schema: Option<&Arc<TableSchema>>) -> Result<Arc<Step>, Error> {
+        self.layouts.of(schema.unwrap_or(&self.wanted.schema))
     }
 
     /// The table's properties as they were when it was opened.

@@ -12,6 +12,7 @@ use iceberg::{NamespaceIdent, TableIdent};
 use kernel::id::{Incarnation, Token};
 use kernel::outcome::StoreOutcome;
 use kernel::state::PipelineState;
+use rows::TableSchema;
 
 use crate::catalog::{Catalog, Embedded};
 use crate::commit::Committer;
@@ -155,6 +156,10 @@ impl Sink for IcebergSink {
                 Ok(Versioned { value: state::standing(&self.shared.storage, &found).await?.state, token: state::token(&found) })
             }
         }
+    }
+
+    fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
+        table::follows(table, to)
     }
 
     async fn open(&self, table: &SinkTable, incarnation: Incarnation) -> Result<TableSink, Error> {

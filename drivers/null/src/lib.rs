@@ -16,7 +16,7 @@ use contract::{
 use kernel::id::{AttemptId, CommitId, Incarnation, Token};
 use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::state::PipelineState;
-use rows::Netted;
+use rows::{Netted, TableSchema};
 
 /// Opens sinks of kind `null`.
 #[derive(Clone, Copy, Default, Debug)]
@@ -139,6 +139,10 @@ impl Sink for NullSink {
 
     async fn recover(&self, table: &SinkTable) -> Result<Recovered, Error> {
         position_store::table_state(&*self.store, &self.state_of(table)).await
+    }
+
+    fn follows(&self, _table: &SinkTable, _to: &TableSchema) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn open(&self, table: &SinkTable, _incarnation: Incarnation) -> Result<TableSink, Error> {

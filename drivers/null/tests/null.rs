@@ -128,12 +128,18 @@ async fn it_counts_what_was_committed_once_and_nothing_else() {
     assert_eq!(sink.counted(), Counted::default(), "staged is not committed");
 
     let token = sink.recover(&orders).await.unwrap().token;
-    let request = CommitRequest { token, state: state(1), staged: vec![staged], truncate_first: false };
+    let request = CommitRequest { token, state: state(1), staged: vec![staged], schema: None, truncate_first: false };
     for _ in 0..2 {
         assert!(matches!(open.committer.commit(&request).await, CommitOutcome::Durable { .. }));
         assert_eq!(sink.counted(), Counted { rows: 4, bytes, commits: 1 });
     }
-    let stale = CommitRequest { token: request.token, state: state(2), staged: request.staged, truncate_first: false };
+    let stale = CommitRequest {
+        token: request.token,
+        state: state(2),
+        staged: request.staged,
+        schema: request.schema.clone(),
+        truncate_first: false,
+    };
     assert!(matches!(open.committer.commit(&stale).await, CommitOutcome::Conflict { .. }));
     assert_eq!(sink.counted(), Counted { rows: 4, bytes, commits: 1 });
 }

@@ -30,6 +30,6 @@ pub use batch::{BatchProblem, ChangeBatch, MalformedBatch, Operation, RowPhase, 
 pub use digest::row_digests;
 pub use key::{EncodedKeys, KeyError};
 pub use net::{NetOutcome, Netted, Numbering};
-pub use schema::{Column, TableSchema, Type};
+pub use schema::{Column, ColumnChange, TableSchema, Type};
 pub use store::{RowStore, StoredBatch};
 pub use value::ValuePolicy;

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use kernel::id::TableName;
 use serde::{Deserialize, Serialize};
 
-pub use change::{ColumnChange, changes};
+pub use change::ColumnChange;
 pub use check::{SchemaError, SchemaProblem};
 pub use text::ParseTypeError;
 

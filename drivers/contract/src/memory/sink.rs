@@ -13,11 +13,11 @@ use async_trait::async_trait;
 use kernel::id::{AttemptId, CommitId, Incarnation, Token, Version};
 use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::state::{PipelineState, TableState};
-use rows::{Netted, Operation};
+use rows::{ColumnChange, Netted, Operation, TableSchema};
 
 use crate::{
     Capabilities, CommitRequest, Error, Finding, Kind, Mode, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter,
-    TableSink, TableWriter, Versioned,
+    TableSink, TableWriter, Versioned, allow_changes,
 };
 
 /// A row as a reader finds it.
@@ -252,6 +252,10 @@ impl Sink for MemorySink {
         let place = self.lock();
         let none = Versioned { value: None, token: token(0) };
         Ok(place.tables.get(&table.target).map_or(none, |table| table.recovered(self.kind)))
+    }
+
+    fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
+        allow_changes(table, to, |change| !matches!(change, ColumnChange::Key { .. }))
     }
 
     async fn open(&self, table: &SinkTable, _incarnation: Incarnation) -> Result<TableSink, Error> {

@@ -309,7 +309,13 @@ impl BrokenTable {
             EmptiesOnStateOnly => state_only || request.truncate_first,
             _ => request.truncate_first,
         };
-        CommitRequest { token: self.sink.meant(&request.token), state: request.state.clone(), staged, truncate_first }
+        CommitRequest {
+            token: self.sink.meant(&request.token),
+            state: request.state.clone(),
+            staged,
+            schema: request.schema.clone(),
+            truncate_first,
+        }
     }
 }
 

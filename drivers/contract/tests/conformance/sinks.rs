@@ -77,6 +77,6 @@ pub(crate) async fn state_without_data(sink: &MemorySink, table: &SinkTable) -> 
     sink.roll_back(&table.target);
     let token = sink.recover(table).await?.token;
     let mut open = sink.open(table, Incarnation(1)).await?;
-    open.committer.commit(&CommitRequest { token, state, staged: Vec::new(), truncate_first: false }).await;
+    open.committer.commit(&CommitRequest { token, state, staged: Vec::new(), schema: None, truncate_first: false }).await;
     Ok(())
 }

@@ -49,7 +49,8 @@ impl Committer {
         }
         let loaded = table::existing(self.table.catalog.as_ref(), &self.table.ident).await?;
         let (table, index) = (Arc::clone(&self.table), self.index.take());
-        self.index = Some(blocking::run(move || index_at(&table, index, &loaded)).await?);
+        let step = self.table.step(None)?;
+        self.index = Some(blocking::run(move || index_at(&table, &step, index, &loaded)).await?);
         Ok(())
     }
 
@@ -78,22 +79,17 @@ impl Committer {
         if crate::failpoint::state_first() {
             loaded = self.commit_state_first(&loaded, request).await?;
         }
-        let is_state_only = !has_data(request) && found.describes_same_data(&request.state);
+        let is_state_only =
+            !has_data(request) && found.describes_same_data(&request.state) && !self.changes_columns(request, &loaded)?;
         if is_state_only && self.table.catalog.compares_metadata() {
             return self.commit_state(&loaded, &found, request).await;
         }
-        self.check_columns(&loaded)?;
         self.commit_data(loaded, request).await
     }
 
-    /// A table whose columns others changed must still hold our rows.
-    fn check_columns(&self, loaded: &Loaded) -> Result<(), Error> {
-        let schema = loaded.metadata.current_schema();
-        if schema.schema_id() == self.table.layout.schema.schema_id() || self.table.layout.fits(schema) {
-            return Ok(());
-        }
-        let what = format!("the columns of table '{}' were changed while it was open", self.table.ident);
-        Err(Error::new(Kind::Rejected, "iceberg-table-changed", what, "start anew: the table is then opened as it is"))
+    fn changes_columns(&self, request: &CommitRequest, loaded: &Loaded) -> Result<bool, Error> {
+        let step = self.table.step(request.schema.as_ref())?;
+        Ok(self.table.layouts.change(&step, &loaded.metadata)?.is_some())
     }
 
     /// A state of the same data: the properties change, no snapshot is made.
@@ -119,9 +115,12 @@ impl Committer {
     }
 
     async fn commit_data(&mut self, base: Loaded, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+        let step = self.table.step(request.schema.as_ref())?;
         let job = Job {
             table: Arc::clone(&self.table),
             base: base.clone(),
+            schema: self.table.layouts.change(&step, &base.metadata)?,
+            step,
             staged: request.staged.clone(),
             truncates: request.truncate_first,
             summary: entries(&self.table.pipeline, &request.state),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::{Error, Kind, Staged};
-use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, Struct};
+use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, SchemaRef, Struct};
 
 use super::{now_ms, parts};
 use crate::catalog::Loaded;
@@ -14,6 +14,7 @@ use crate::delta::{Live, Removed, RowDelta, StagedDelta, stage};
 use crate::failpoint::failpoint;
 use crate::index::{Base, KeyIndex, KeyReader, Located, Made, Touched, VectorAt, brought_to, too_large};
 use crate::open::{OpenTable, data_directory, metadata_directory};
+use crate::table::Step;
 use crate::vector;
 use crate::write::StagedPart;
 
@@ -21,6 +22,10 @@ use crate::write::StagedPart;
 pub(super) struct Job {
     pub(super) table: Arc<OpenTable>,
     pub(super) base: Loaded,
+    /// What the table's files hold from here on.
+    pub(super) step: Arc<Step>,
+    /// What that makes of its columns.
+    pub(super) schema: Option<SchemaRef>,
     pub(super) staged: Vec<Arc<Staged>>,
     pub(super) truncates: bool,
     pub(super) summary: HashMap<String, String>,
@@ -38,7 +43,7 @@ pub(super) struct Prepared {
 impl Job {
     /// Locates the rows, writes vectors, manifests and list. The index comes back in any case.
     pub(super) fn prepare(self, index: Option<KeyIndex>) -> (Option<KeyIndex>, Result<Prepared, Error>) {
-        let mut index = match self.table.is_keyed().then(|| index_at(&self.table, index, &self.base)).transpose() {
+        let mut index = match self.table.is_keyed().then(|| index_at(&self.table, &self.step, index, &self.base)).transpose() {
             Ok(index) => index,
             Err(e) => return (None, Err(e)),
         };
@@ -88,7 +93,7 @@ impl Job {
             Removed::Files(dead.into_iter().map(|file| (file.path, file.sequence)).collect())
         };
         let added = parts.iter().flat_map(|part| &part.files).map(|staged| staged.file.clone()).collect();
-        let delta = RowDelta { added, vectors, removed, summary: self.summary.clone() };
+        let delta = RowDelta { added, vectors, removed, schema: self.schema.clone(), summary: self.summary.clone() };
         let staged = stage(self.table.storage.as_ref(), &self.base, delta, now_ms(), &names(&self.table, &self.base))?;
         written.extend(staged.files.iter().map(|(location, _)| location.clone()));
         self.table.storage.put(&staged.files)?;
@@ -144,9 +149,9 @@ fn vector_entry(location: &str, size: u64, spec_id: i32, placed: vector::Placed)
 }
 
 /// The key index at the snapshot of `loaded`.
-pub(super) fn index_at(table: &OpenTable, index: Option<KeyIndex>, loaded: &Loaded) -> Result<KeyIndex, Error> {
+pub(super) fn index_at(table: &OpenTable, step: &Step, index: Option<KeyIndex>, loaded: &Loaded) -> Result<KeyIndex, Error> {
     let metadata = &loaded.metadata;
-    let base = Base { table: metadata.uuid(), key: table.layout.key_fields(), snapshot: metadata.current_snapshot_id() };
+    let base = Base { table: metadata.uuid(), key: step.layout.key_fields(), snapshot: metadata.current_snapshot_id() };
     let index = index.unwrap_or_else(|| KeyIndex::empty(Base { snapshot: None, ..base.clone() }, &table.memory));
     if *index.base() == base {
         return Ok(index);
@@ -154,7 +159,7 @@ pub(super) fn index_at(table: &OpenTable, index: Option<KeyIndex>, loaded: &Load
     let live = Live::of(table.storage.as_ref(), metadata, metadata.current_snapshot().map(AsRef::as_ref))?;
     let reader = KeyReader {
         storage: table.storage.as_ref(),
-        key: &table.layout.key,
+        key: &step.layout.key,
         fingerprints: &table.fingerprints,
         table: table.ident.name(),
     };

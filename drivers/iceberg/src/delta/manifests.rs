@@ -193,16 +193,17 @@ fn with_row_id(
 pub(crate) struct Writing {
     /// The snapshot that they are of.
     pub(crate) snapshot_id: i64,
+    /// The columns that the table has then.
     pub(crate) schema: SchemaRef,
     pub(crate) specs: HashMap<i32, PartitionSpecRef>,
     pub(crate) format: FormatVersion,
 }
 
 impl Writing {
-    pub(crate) fn new(metadata: &TableMetadata, snapshot_id: i64) -> Self {
+    pub(crate) fn new(metadata: &TableMetadata, snapshot_id: i64, schema: Option<&SchemaRef>) -> Self {
         Self {
             snapshot_id,
-            schema: Arc::clone(metadata.current_schema()),
+            schema: Arc::clone(schema.unwrap_or_else(|| metadata.current_schema())),
             specs: metadata.partition_specs_iter().map(|spec| (spec.spec_id(), Arc::clone(spec))).collect(),
             format: metadata.format_version(),
         }

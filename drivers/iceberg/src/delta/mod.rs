@@ -19,8 +19,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use contract::{Error, Kind};
 use iceberg::spec::{
-    DataFile, MAIN_BRANCH, ManifestContentType, ManifestFile, ManifestStatus, Snapshot, SnapshotReference, SnapshotRetention,
-    Summary, TableMetadata,
+    DataFile, MAIN_BRANCH, ManifestContentType, ManifestFile, ManifestStatus, SchemaRef, Snapshot, SnapshotReference,
+    SnapshotRetention, Summary, TableMetadata,
 };
 use iceberg::{TableRequirement, TableUpdate};
 
@@ -30,6 +30,7 @@ pub(crate) use manifests::{Live, LiveFile, LiveVector};
 use self::manifests::{Entry, Writing, entries, list, list_bytes};
 use crate::catalog::Loaded;
 use crate::storage::Storage;
+use crate::table::schema_id;
 
 /// So many manifests of a size become one of the next.
 const MERGE: usize = 16;
@@ -43,6 +44,8 @@ pub(crate) struct RowDelta {
     pub(crate) vectors: Vec<DataFile>,
     /// Data files that go, with their vectors.
     pub(crate) removed: Removed,
+    /// The columns that the table has from here on, if they change.
+    pub(crate) schema: Option<SchemaRef>,
     /// What its snapshot's summary says beside the counts.
     pub(crate) summary: HashMap<String, String>,
 }
@@ -104,7 +107,7 @@ pub(crate) fn stage(
         storage,
         delta: &delta,
         metadata,
-        writing: Writing::new(metadata, snapshot_id),
+        writing: Writing::new(metadata, snapshot_id, delta.schema.as_ref()),
         counts: summary::Counts::default(),
         manifests: Vec::new(),
         files: Vec::new(),
@@ -134,14 +137,14 @@ pub(crate) fn stage(
         .with_parent_snapshot_id(metadata.current_snapshot_id())
         .with_sequence_number(metadata.next_sequence_number())
         .with_summary(summary)
-        .with_schema_id(metadata.current_schema_id())
+        .with_schema_id(delta.schema.as_ref().map_or(metadata.current_schema_id(), |schema| schema_id(metadata, schema)))
         .with_timestamp_ms(timestamp_ms)
         .with_row_range(metadata.next_row_id(), row_ids)
         .build();
     let expired = expire::expired(base, timestamp_ms);
     Ok(StagedDelta {
         files,
-        updates: updates(base, snapshot, &expired),
+        updates: updates(base, delta.schema.as_ref(), snapshot, &expired),
         requirements: requirements(metadata),
         snapshot_id,
         sequence: metadata.next_sequence_number(),
@@ -158,15 +161,21 @@ pub(crate) fn requirements(metadata: &TableMetadata) -> Vec<TableRequirement> {
     ]
 }
 
-fn updates(base: &Loaded, snapshot: Snapshot, expired: &[i64]) -> Vec<TableUpdate> {
+fn updates(base: &Loaded, schema: Option<&SchemaRef>, snapshot: Snapshot, expired: &[i64]) -> Vec<TableUpdate> {
     let (metadata, id) = (&base.metadata, snapshot.snapshot_id());
     // People may have set how long the branch keeps its snapshots; that stays.
     let unset = SnapshotRetention::branch(None, None, None);
     let retention = base.references.get(MAIN_BRANCH).map_or(unset, |main| main.retention.clone());
-    let mut updates = vec![
+    let mut updates = Vec::new();
+    if let Some(schema) = schema {
+        updates.push(TableUpdate::AddSchema { schema: schema.as_ref().clone() });
+        // The last that was added.
+        updates.push(TableUpdate::SetCurrentSchema { schema_id: -1 });
+    }
+    updates.extend([
         TableUpdate::AddSnapshot { snapshot },
         TableUpdate::SetSnapshotRef { ref_name: MAIN_BRANCH.to_owned(), reference: SnapshotReference::new(id, retention) },
-    ];
+    ]);
     for id in expired {
         if metadata.statistics_for_snapshot(*id).is_some() {
             updates.push(TableUpdate::RemoveStatistics { snapshot_id: *id });

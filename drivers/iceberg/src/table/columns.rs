@@ -19,6 +19,16 @@ use rows::{Column, Type};
 pub(crate) struct FieldIds(i32);
 
 impl FieldIds {
+    /// Ids above one that was given already.
+    pub(crate) fn after(last: i32) -> Self {
+        Self(last)
+    }
+
+    /// The last one that was given.
+    pub(crate) fn last(&self) -> i32 {
+        self.0
+    }
+
     /// The next one.
     pub(crate) fn next(&mut self) -> i32 {
         self.0 += 1;
@@ -91,6 +101,18 @@ pub(crate) fn same_type(one: &IcebergType, other: &IcebergType) -> bool {
                     .all(|(a, b)| a.name == b.name && same_type(&a.field_type, &b.field_type))
         }
         _ => one == other,
+    }
+}
+
+/// Does Iceberg read a file's values of one type as another, wider one ('Schema Evolution')?
+pub(crate) fn promotes(from: &IcebergType, to: &IcebergType) -> bool {
+    match (from.as_primitive_type(), to.as_primitive_type()) {
+        (Some(PrimitiveType::Int), Some(PrimitiveType::Long)) | (Some(PrimitiveType::Float), Some(PrimitiveType::Double)) => true,
+        (
+            Some(PrimitiveType::Decimal { precision: from, scale }),
+            Some(PrimitiveType::Decimal { precision: to, scale: to_scale }),
+        ) => from < to && scale == to_scale,
+        _ => false,
     }
 }
 

@@ -10,7 +10,7 @@ use contract::{Error, Kind, Mode, SinkTable};
 use iceberg::spec::{NestedField, PrimitiveType, Schema, SchemaRef, Type as IcebergType};
 use rows::Type;
 
-use super::columns::{FieldIds, arrow_field, iceberg_type, same_type};
+use super::columns::{FieldIds, arrow_field, iceberg_type, promotes, same_type};
 use super::tail::TailColumn;
 
 /// What a table's data files hold.
@@ -80,11 +80,11 @@ impl Layout {
         Ok(Self { schema: Arc::clone(schema), arrow: Arc::new(arrow), values, key })
     }
 
-    /// Can a table with this schema, which others changed, take data files of this layout?
+    /// Can a table with this schema, maybe of a later change, take data files of this layout?
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let ours = self.schema.as_struct().fields();
         let is_there =
-            |field: &NestedField| schema.field_by_id(field.id).is_some_and(|now| same_type(&now.field_type, &field.field_type));
+            |field: &NestedField| schema.field_by_id(field.id).is_some_and(|now| holds(&now.field_type, &field.field_type));
         let is_ours = |field: &NestedField| ours.iter().any(|our| our.id == field.id);
         ours.iter().all(|field| is_there(field))
             && schema.as_struct().fields().iter().all(|field| !field.required || is_ours(field))
@@ -107,8 +107,12 @@ impl Layout {
     }
 }
 
-const REMEDY: &str = "change the table or the pipeline file so that they agree, or drop the table and let it be made anew \
-                      (changing a table's columns while it runs is not built yet)";
+const REMEDY: &str = "change the table or the pipeline file so that they agree, or drop the table and let it be made anew";
+
+/// Do a table's values of type `now` take all of type `then`?
+fn holds(now: &IcebergType, then: &IcebergType) -> bool {
+    same_type(now, then) || promotes(then, now)
+}
 
 /// Are rows applied by key?
 fn keyed(table: &SinkTable) -> bool {
@@ -121,15 +125,15 @@ fn refused(table: &SinkTable, why: &str) -> Error {
 }
 
 /// A column that the table must have.
-struct Wanted {
-    field: NestedField,
+pub(super) struct Wanted {
+    pub(super) field: NestedField,
     values: Values,
     is_key: bool,
 }
 
 /// All columns that the table must have. Only the key's are required: others may be absent from a delete's image, and a
 /// source may lift its own NOT NULL at any time.
-fn wanted_fields(table: &SinkTable) -> Result<Vec<Wanted>, Error> {
+pub(super) fn wanted_fields(table: &SinkTable) -> Result<Vec<Wanted>, Error> {
     let mut ids = FieldIds::default();
     let mut wanted = Vec::new();
     if keyed(table) && table.schema.key.is_empty() {
@@ -162,7 +166,7 @@ fn may_be_key(kind: &IcebergType) -> bool {
 
 fn differs(want: &Wanted, found: &NestedField) -> Option<String> {
     let name = &want.field.name;
-    if !same_type(&want.field.field_type, &found.field_type) {
+    if !holds(&found.field_type, &want.field.field_type) {
         return Some(format!("column '{name}' is {}, but {} is needed", found.field_type, want.field.field_type));
     }
     (want.is_key && !found.required).then(|| format!("column '{name}' is in the key but not required"))

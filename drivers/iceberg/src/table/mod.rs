@@ -1,6 +1,7 @@
 //! Tables: what they hold, how one is made, whether an existing one will do.
 
 pub(crate) mod columns;
+mod evolve;
 mod layout;
 mod tail;
 
@@ -10,6 +11,7 @@ use contract::{Error, Kind, SinkTable};
 use iceberg::TableIdent;
 use iceberg::spec::FormatVersion;
 
+pub(crate) use evolve::{Layouts, Step, follows, schema_id};
 pub(crate) use layout::{KeyColumn, Layout, Values};
 
 use crate::catalog::{Catalog, Loaded, NewTable};

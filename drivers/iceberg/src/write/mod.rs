@@ -80,13 +80,8 @@ impl TableWriter for PartWriter {
 }
 
 fn stage(table: &OpenTable, attempt: AttemptId, rows: &Netted, covered: Option<&Cut>) -> Result<StagedPart, Error> {
-    if *rows.schema != *table.wanted.schema {
-        let what = format!("rows of '{}' have other columns than its table was opened with", rows.schema.table);
-        let remedy =
-            "start anew, so that the table is opened for them; changing a table's columns while it runs is not built yet";
-        return Err(Error::new(Kind::Rejected, "iceberg-columns-changed", what, remedy));
-    }
-    let layout = &table.layout;
+    let step = table.step(Some(&rows.schema))?;
+    let layout = &step.layout;
     let keyed = !layout.key.is_empty();
     if !keyed && rows.deletes.num_rows() > 0 {
         let what = format!("table '{}' only appends, but rows were to be removed from it by key", table.ident);

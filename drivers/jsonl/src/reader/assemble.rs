@@ -211,11 +211,13 @@ impl State {
         let Some(open) = self.grouping.open().copied() else { return };
         self.grouping.deliver();
         let transaction = Transaction { stream: self.stream.clone(), at: Offset(open.at) };
-        let coordinate = Coordinate { major: place.begin, minor: 0 };
+        // A line's rows are numbered from 1; below them its schema is told, if it is a new one.
+        let coordinate = Coordinate { major: place.begin, minor: 1 };
         let done = match self.tables[table].adopt(change.schema, &self.options) {
             Err(what) => Err(Refusal::Row { what }),
             Ok(schema) => {
                 if let Some(schema) = schema {
+                    let coordinate = Coordinate { minor: 0, ..coordinate };
                     self.events.push(LogEvent::Schema { transaction: transaction.clone(), coordinate, schema });
                 }
                 self.operate(table, change, &transaction, coordinate, open.time)
@@ -239,7 +241,7 @@ impl State {
     ) -> Result<(), Refusal> {
         let whole = || change.after.ok_or_else(|| Refusal::Row { what: "'after' is missing or null".to_owned() });
         let full = self.tables[table].declared.before_is_full;
-        let second = Coordinate { minor: 1, ..at };
+        let second = Coordinate { minor: 2, ..at };
         match change.operation {
             Operation::Truncate => {
                 let table = self.tables[table].name().clone();

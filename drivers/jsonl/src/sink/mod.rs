@@ -50,12 +50,12 @@ use contract::position_store::{self, FileStore};
 use contract::registry::{Settings, SinkFactory};
 use contract::{
     Capabilities, Error, Finding, Kind, Measure, Mode, Peek, Recovered, Severity, Sink, SinkTable, StateWrite, TableSink,
-    Versioned, async_trait,
+    Versioned, allow_changes, async_trait,
 };
 use kernel::id::{Incarnation, Token};
 use kernel::outcome::StoreOutcome;
 use kernel::state::PipelineState;
-use rows::{RecordBatch, Type};
+use rows::{ColumnChange, RecordBatch, TableSchema, Type};
 
 use file::{FORM, Header, TableFile};
 use lock::{blocking, exclusively};
@@ -222,6 +222,12 @@ impl Sink for JsonlSink {
             bytes: Some(data.len()),
             committed_at: changed.and_then(|since| i64::try_from(since.as_millis()).ok()),
         })
+    }
+
+    fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
+        possible(&SinkTable { schema: Arc::new(to.clone()), ..table.clone() })?;
+        // Each line names its own columns; only the key is the file's.
+        allow_changes(table, to, |change| !matches!(change, ColumnChange::Key { .. }))
     }
 
     async fn open(&self, table: &SinkTable, _incarnation: Incarnation) -> Result<TableSink, Error> {

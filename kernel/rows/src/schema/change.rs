@@ -40,31 +40,33 @@ pub enum ColumnChange {
     },
 }
 
-/// What is different, in the order of the columns. The order of columns itself is nothing.
-pub fn changes(from: &TableSchema, to: &TableSchema) -> Vec<ColumnChange> {
-    let named = |schema: &TableSchema, name: &str| schema.columns.iter().find(|column| column.name == name).cloned();
-    let mut changes = Vec::new();
-    for old in &from.columns {
-        let name = old.name.clone();
-        match named(to, &name) {
-            None => changes.push(ColumnChange::Gone { name }),
-            Some(new) => {
-                if new.kind != old.kind {
-                    changes.push(ColumnChange::Retyped { name: name.clone(), from: old.kind.clone(), to: new.kind });
-                }
-                if new.nullable != old.nullable {
-                    changes.push(ColumnChange::Nullability { name, nullable: new.nullable });
+impl TableSchema {
+    /// What is different in `to`, in the order of the columns. The order of columns itself is nothing.
+    pub fn changes(&self, to: &TableSchema) -> Vec<ColumnChange> {
+        let named = |schema: &TableSchema, name: &str| schema.columns.iter().find(|column| column.name == name).cloned();
+        let mut changes = Vec::new();
+        for old in &self.columns {
+            let name = old.name.clone();
+            match named(to, &name) {
+                None => changes.push(ColumnChange::Gone { name }),
+                Some(new) => {
+                    if new.kind != old.kind {
+                        changes.push(ColumnChange::Retyped { name: name.clone(), from: old.kind.clone(), to: new.kind });
+                    }
+                    if new.nullable != old.nullable {
+                        changes.push(ColumnChange::Nullability { name, nullable: new.nullable });
+                    }
                 }
             }
         }
+        let added = to.columns.iter().filter(|column| named(self, &column.name).is_none());
+        changes.extend(added.cloned().map(ColumnChange::Added));
+        let (old, new) = (key_names(self), key_names(to));
+        if old != new {
+            changes.push(ColumnChange::Key { from: old, to: new });
+        }
+        changes
     }
-    let added = to.columns.iter().filter(|column| named(from, &column.name).is_none());
-    changes.extend(added.cloned().map(ColumnChange::Added));
-    let (old, new) = (key_names(from), key_names(to));
-    if old != new {
-        changes.push(ColumnChange::Key { from: old, to: new });
-    }
-    changes
 }
 
 fn key_names(schema: &TableSchema) -> Vec<String> {
@@ -101,12 +103,12 @@ mod tests {
     fn every_difference_is_told_and_the_order_of_columns_is_none() {
         let old = table(&[("id", "int32", false), ("note", "string", true), ("total", "decimal(10,2)", false)], &[0]);
         let same = table(&[("total", "decimal(10,2)", false), ("note", "string", true), ("id", "int32", false)], &[2]);
-        assert_eq!(changes(&old, &same), []);
+        assert_eq!(old.changes(&same), []);
         let new = table(
             &[("id", "int64", false), ("total", "decimal(12,2)", true), ("placed", "date", true), ("shop", "int8", false)],
             &[3, 0],
         );
-        let told: Vec<String> = changes(&old, &new).iter().map(ToString::to_string).collect();
+        let told: Vec<String> = old.changes(&new).iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
             [

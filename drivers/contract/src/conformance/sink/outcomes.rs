@@ -74,8 +74,13 @@ pub(super) async fn a_stale_token_conflicts(harness: &dyn SinkHarness) -> Held {
     life.say(&[Insert(2, "two")]).await?;
     let staged = life.write(&[Insert(3, "three")]).await?;
     let request = life.request(vec![staged]);
-    let late =
-        CommitRequest { token: stale, state: request.state.clone(), staged: request.staged.clone(), truncate_first: false };
+    let late = CommitRequest {
+        token: stale,
+        state: request.state.clone(),
+        staged: request.staged.clone(),
+        schema: request.schema.clone(),
+        truncate_first: false,
+    };
     let CommitOutcome::Conflict { found, token } = life.commit(&late).await else {
         return Err("a commit on a token that is not the table's any more is no Conflict".into());
     };

@@ -35,13 +35,13 @@ fn the_files_of_a_glob_are_read_one_after_the_other() {
         folder.read(&Position::START, &tables, ALL),
         (
             vec![
-                "a.jsonl@0 s.t Insert 0.0: id=1".to_owned(),
+                "a.jsonl@0 s.t Insert 0.1: id=1".to_owned(),
                 format!("a.jsonl@0 ended a.jsonl:{at} Some(1000)"),
-                format!("a.jsonl@{at} s.t Insert {at}.0: id=2"),
+                format!("a.jsonl@{at} s.t Insert {at}.1: id=2"),
                 format!("a.jsonl@{at} ended a.jsonl:{} Some(2000)", 2 * at),
                 // Its last bytes too, so that it is known to be complete before the next one begins.
                 format!("keepalive a.jsonl:{}", 2 * at + 1),
-                "b.jsonl@0 s.t Insert 0.0: id=3".to_owned(),
+                "b.jsonl@0 s.t Insert 0.1: id=3".to_owned(),
                 format!("b.jsonl@0 ended b.jsonl:{at} Some(3000)"),
             ],
             None
@@ -176,7 +176,7 @@ fn a_line_that_is_no_event_stops_the_source_after_everything_before_it() {
         folder.write("a", [good.as_bytes(), line, row(2).as_bytes()].concat());
         let tables = folder.describe(&[table()]);
         let (told, error) = folder.read(&Position::START, &tables, ALL);
-        assert_eq!(told, ["a@0 s.t Insert 0.0: id=1"], "the transaction may go on after the line");
+        assert_eq!(told, ["a@0 s.t Insert 0.1: id=1"], "the transaction may go on after the line");
         let error = error.unwrap();
         assert_eq!((error.kind, error.code), (Kind::Poison, code));
         let place = format!("{}, line 2 (byte {})", folder.path("a").display(), good.len());
@@ -194,7 +194,7 @@ fn a_finished_transaction_before_a_line_that_is_no_event_is_handed_out_with_its_
     let (told, error) = folder.read(&Position::START, &tables, ALL);
     assert_eq!(
         told,
-        ["a@0 s.t Insert 0.0: id=1".to_owned(), format!("a@0 ended a:{} Some(1000)", (row(1) + &end_marker(1)).len())]
+        ["a@0 s.t Insert 0.1: id=1".to_owned(), format!("a@0 ended a:{} Some(1000)", (row(1) + &end_marker(1)).len())]
     );
     assert_eq!(error.unwrap().code, "jsonl-malformed");
     // The same from the place where the copy stands then.
@@ -227,7 +227,7 @@ fn a_last_line_without_its_end_is_taken_if_it_is_complete() {
     let end = line.len() - 1;
     let (told, error) = folder.read(&Position::START, &tables, ALL);
     assert_eq!(error, None);
-    assert_eq!(told, ["a@0 s.t Insert 0.0: id=1".to_owned(), format!("a@0 ended a:{end} Some(1000)")]);
+    assert_eq!(told, ["a@0 s.t Insert 0.1: id=1".to_owned(), format!("a@0 ended a:{end} Some(1000)")]);
     let opened = block_on(folder.source.open()).unwrap();
     assert_eq!(opened.end.to_string(), format!("a:{end}"));
     // The next run goes on there, with the line end that came since.
@@ -242,7 +242,7 @@ fn a_last_line_without_its_end_that_is_not_complete_is_told_as_such() {
     folder.write("a", row(1) + &row(2)[..20]);
     let tables = folder.describe(&[table()]);
     let (told, error) = folder.read(&Position::START, &tables, ALL);
-    assert_eq!(told, ["a@0 s.t Insert 0.0: id=1"]);
+    assert_eq!(told, ["a@0 s.t Insert 0.1: id=1"]);
     let error = error.unwrap();
     assert_eq!((error.kind, error.code), (Kind::Poison, "jsonl-unfinished-line"));
     assert!(
@@ -341,6 +341,6 @@ fn a_reader_of_a_log_that_is_followed_answers_with_nothing_after_a_while() {
         assert!(read.events.is_empty() && !read.finished);
         folder.write("a", row(1));
         let read = reader.next(ALL).await.unwrap();
-        assert_eq!(told(&read), ["a@0 s.t Insert 0.0: id=1"]);
+        assert_eq!(told(&read), ["a@0 s.t Insert 0.1: id=1"]);
     });
 }

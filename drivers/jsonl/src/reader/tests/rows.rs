@@ -49,11 +49,11 @@ fn each_operation_becomes_its_row() {
     assert_eq!(
         plain(&lines.concat()),
         [
-            "a@0 s.t Insert 0.0: id=1 v=a n=1".to_owned(),
-            format!("a@0 s.t Read {}.0: id=2 v=b n=null", at[1]),
-            format!("a@0 s.t Update {}.0: id=1 v=c n=5", at[2]),
-            format!("a@0 s.t Delete {}.0: id=2 v=~ n=~", at[3]),
-            format!("a@0 s.t truncated {}.0", at[4]),
+            "a@0 s.t Insert 0.1: id=1 v=a n=1".to_owned(),
+            format!("a@0 s.t Read {}.1: id=2 v=b n=null", at[1]),
+            format!("a@0 s.t Update {}.1: id=1 v=c n=5", at[2]),
+            format!("a@0 s.t Delete {}.1: id=2 v=~ n=~", at[3]),
+            format!("a@0 s.t truncated {}.1", at[4]),
         ]
     );
 }
@@ -61,9 +61,9 @@ fn each_operation_becomes_its_row() {
 #[test]
 fn a_key_update_removes_the_old_row_and_makes_the_new_one() {
     let line = event("u", "t", 1, r#"{"id":1,"v":"old","n":1}"#, r#"{"id":2,"v":"new","n":2}"#);
-    assert_eq!(plain(&line), ["a@0 s.t Delete 0.0: id=1 v=~ n=~", "a@0 s.t Insert 0.1: id=2 v=new n=2"]);
+    assert_eq!(plain(&line), ["a@0 s.t Delete 0.1: id=1 v=~ n=~", "a@0 s.t Insert 0.2: id=2 v=new n=2"]);
     let full = rows_of(json!({}), true, &[("n", "int32")], &line);
-    assert_eq!(full, ["a@0 s.t Delete 0.0: id=1 v=old n=1", "a@0 s.t Insert 0.1: id=2 v=new n=2"]);
+    assert_eq!(full, ["a@0 s.t Delete 0.1: id=1 v=old n=1", "a@0 s.t Insert 0.2: id=2 v=new n=2"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_key_that_is_only_written_otherwise_has_not_changed() {
         let line = event("u", "t", 1, &format!(r#"{{"id":{old},"v":"x"}}"#), &format!(r#"{{"id":{new},"v":"y"}}"#));
         let told = rows_of(json!({}), false, &[("id", kind), ("v", "string")], &line);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("a@0 s.t Update 0.0: id="), "{told:?}");
+        assert!(told[0].starts_with("a@0 s.t Update 0.1: id="), "{told:?}");
     }
 }
 
@@ -81,8 +81,8 @@ fn a_key_that_is_only_written_otherwise_has_not_changed() {
 fn a_delete_has_what_before_holds_if_before_is_full_and_its_key_otherwise() {
     let line = event("d", "t", 1, r#"{"n":7,"id":1}"#, "null");
     let columns = [("id", "int64"), ("v", "string"), ("n", "int32")];
-    assert_eq!(rows_of(json!({}), false, &columns, &line), ["a@0 s.t Delete 0.0: n=~ id=1 v=~"]);
-    assert_eq!(rows_of(json!({}), true, &columns, &line), ["a@0 s.t Delete 0.0: n=7 id=1 v=~"]);
+    assert_eq!(rows_of(json!({}), false, &columns, &line), ["a@0 s.t Delete 0.1: n=~ id=1 v=~"]);
+    assert_eq!(rows_of(json!({}), true, &columns, &line), ["a@0 s.t Delete 0.1: n=7 id=1 v=~"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_value_that_was_not_sent_is_absent_and_not_null() {
         ("j", "json"),
         ("n", "int32"),
     ];
-    assert_eq!(rows_of(json!({}), false, &columns, &line), ["a@0 s.t Update 0.0: id=1 s=~ b=~ l=~ m=~ j=~ n=null"]);
+    assert_eq!(rows_of(json!({}), false, &columns, &line), ["a@0 s.t Update 0.1: id=1 s=~ b=~ l=~ m=~ j=~ n=null"]);
     // Another placeholder, and text that only looks like one.
     let told = rows_of(
         json!({ "unavailableValue": "__gone__" }),
@@ -117,15 +117,15 @@ fn a_value_that_was_not_sent_is_absent_and_not_null() {
     );
     assert_eq!(
         told,
-        [format!("a@0 s.t Update 0.0: id=1 s={placeholder} b=~ l=[{placeholder}] m={{{placeholder}: {placeholder}}} j=~ n=null")]
+        [format!("a@0 s.t Update 0.1: id=1 s={placeholder} b=~ l=[{placeholder}] m={{{placeholder}: {placeholder}}} j=~ n=null")]
     );
 }
 
 #[test]
 fn a_value_that_was_not_sent_is_taken_from_a_full_old_row() {
     let line = event("u", "t", 1, r#"{"id":1,"v":"old","n":1}"#, r#"{"id":1,"v":"__debezium_unavailable_value","n":2}"#);
-    assert_eq!(plain(&line), ["a@0 s.t Update 0.0: id=1 v=~ n=2"]);
-    assert_eq!(rows_of(json!({}), true, &[], &line), ["a@0 s.t Update 0.0: id=1 v=old n=2"]);
+    assert_eq!(plain(&line), ["a@0 s.t Update 0.1: id=1 v=~ n=2"]);
+    assert_eq!(rows_of(json!({}), true, &[], &line), ["a@0 s.t Update 0.1: id=1 v=old n=2"]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_column_that_a_row_does_not_name_is_null() {
     let at = first.len();
     assert_eq!(
         plain(&(first + &event("u", "t", 1, "null", r#"{"id":1,"v":"a"}"#))),
-        ["a@0 s.t Insert 0.0: id=1 v=null n=null".to_owned(), format!("a@0 s.t Update {at}.0: id=1 v=a n=null")]
+        ["a@0 s.t Insert 0.1: id=1 v=null n=null".to_owned(), format!("a@0 s.t Update {at}.1: id=1 v=a n=null")]
     );
 }
 
@@ -147,11 +147,11 @@ fn a_row_that_does_not_fit_is_refused_and_the_others_are_not() {
     assert_eq!(
         plain(&lines),
         [
-            "a@0 s.t Insert 0.0: id=1 v=a n=1".to_owned(),
+            "a@0 s.t Insert 0.1: id=1 v=a n=1".to_owned(),
             format!(
-                "a@0 s.t refused {second}.0: FILE, line 2 (byte {second}): s.t.n: expected int32, found a number out of range [jsonl-value]"
+                "a@0 s.t refused {second}.1: FILE, line 2 (byte {second}): s.t.n: expected int32, found a number out of range [jsonl-value]"
             ),
-            format!("a@0 s.t Insert {third}.0: id=3 v=c n=3"),
+            format!("a@0 s.t Insert {third}.1: id=3 v=c n=3"),
         ]
     );
 }
@@ -164,7 +164,7 @@ fn a_refusal_says_what_is_wrong_and_never_the_value() {
         let told = rows_as_described(&first, &(first.clone() + &line));
         assert_eq!(told.len(), 2, "{told:?}");
         let at = first.len();
-        told[1].strip_prefix(&format!("a@0 s.t refused {at}.0: FILE, line 2 (byte {at}): ")).unwrap_or(&told[1]).to_owned()
+        told[1].strip_prefix(&format!("a@0 s.t refused {at}.1: FILE, line 2 (byte {at}): ")).unwrap_or(&told[1]).to_owned()
     };
     for (op, before, after, expected) in [
         ("c", "null", r#"{"id":1,"v":"a","n":"secret"}"#, "s.t.n: expected int32, found a string [jsonl-value]"),
@@ -258,8 +258,8 @@ fn the_records_key_names_the_key_and_says_which_row_was_deleted() {
     assert_eq!(
         told,
         [
-            "a@0 s.t Insert 0.0: v=a id=1".to_owned(),
-            format!("a@0 s.t Delete {second}.0: v=~ id=1"),
+            "a@0 s.t Insert 0.1: v=a id=1".to_owned(),
+            format!("a@0 s.t Delete {second}.1: v=~ id=1"),
             format!("a@0 ended a:{third} Some(1000)"),
             format!("keepalive a:{end}"),
         ]

@@ -36,7 +36,7 @@ fn the_schema_part_gives_types_and_nullability() {
     let fields = [field("id", "int32", false), field("a", "string", true), field("b", "int64", false)].join(",");
     let (schema, told) = told_of(&[with_schema(1, &fields, r#"{"id":1,"a":null,"b":5}"#)], &[]);
     assert_eq!(schema, "*id int32 not null, a string, b int64 not null");
-    assert_eq!(told, ["a@0 s.t Insert 0.0: id=1 a=null b=5"]);
+    assert_eq!(told, ["a@0 s.t Insert 0.1: id=1 a=null b=5"]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_the_pipeline_file_declares_wins_over_the_schema_part() {
     let (schema, told) =
         told_of(&[with_schema(1, &fields, r#"{"id":1,"a":"12.50"}"#)], &[("a", "decimal(8,2)"), ("id", "int64")]);
     assert_eq!(schema, "*id int64 not null, a decimal(8,2)");
-    assert_eq!(told, ["a@0 s.t Insert 0.0: id=1 a=12.50"]);
+    assert_eq!(told, ["a@0 s.t Insert 0.1: id=1 a=12.50"]);
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn a_column_that_appears_is_told_before_the_first_row_that_has_it() {
     assert_eq!(
         told,
         [
-            "a@0 s.t Insert 0.0: id=1".to_owned(),
+            "a@0 s.t Insert 0.1: id=1".to_owned(),
             format!("a@0 s.t schema {second}.0: *id int32 not null, b string"),
-            format!("a@0 s.t Insert {second}.0: id=2 b=x"),
+            format!("a@0 s.t Insert {second}.1: id=2 b=x"),
             // A column that vanished stays, as null.
-            format!("a@0 s.t Insert {third}.0: id=3 b=null"),
+            format!("a@0 s.t Insert {third}.1: id=3 b=null"),
         ]
     );
 }
@@ -82,12 +82,12 @@ fn a_wider_type_is_told_and_a_narrower_one_is_held() {
     assert_eq!(
         told_of(&lines, &[]).1,
         [
-            "a@0 s.t Insert 0.0: id=1 a=5".to_owned(),
+            "a@0 s.t Insert 0.1: id=1 a=5".to_owned(),
             format!("a@0 s.t schema {}.0: *id int32 not null, a int64", at[1]),
-            format!("a@0 s.t Insert {}.0: id=2 a=4000000000", at[1]),
-            format!("a@0 s.t Insert {}.0: id=3 a=7", at[2]),
+            format!("a@0 s.t Insert {}.1: id=2 a=4000000000", at[1]),
+            format!("a@0 s.t Insert {}.1: id=3 a=7", at[2]),
             format!("a@0 s.t schema {}.0: *id int32 not null, a string", at[3]),
-            format!("a@0 s.t Insert {}.0: id=4 a=x", at[3]),
+            format!("a@0 s.t Insert {}.1: id=4 a=x", at[3]),
         ]
     );
 }
@@ -109,8 +109,8 @@ fn a_null_where_the_schema_part_allows_none_is_refused() {
     assert_eq!(
         told_of(&lines, &[]).1,
         [
-            "a@0 s.t refused 0.0: FILE, line 1 (byte 0): s.t.a: expected int32, found null [jsonl-value]".to_owned(),
-            format!("a@0 s.t refused {at}.0: FILE, line 2 (byte {at}): s.t.a: expected int32, found nothing [jsonl-value]"),
+            "a@0 s.t refused 0.1: FILE, line 1 (byte 0): s.t.a: expected int32, found null [jsonl-value]".to_owned(),
+            format!("a@0 s.t refused {at}.1: FILE, line 2 (byte {at}): s.t.a: expected int32, found nothing [jsonl-value]"),
         ]
     );
 }
@@ -124,7 +124,7 @@ fn a_schema_part_without_the_key_is_refused() {
     assert_eq!(
         told[1],
         format!(
-            "a@0 s.t refused {at}.0: FILE, line 2 (byte {at}): s.t: the event's schema part has no column 'id', which the key needs [jsonl-row]"
+            "a@0 s.t refused {at}.1: FILE, line 2 (byte {at}): s.t: the event's schema part has no column 'id', which the key needs [jsonl-row]"
         )
     );
 }

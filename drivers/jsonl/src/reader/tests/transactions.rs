@@ -34,12 +34,12 @@ fn a_transaction_ends_at_its_marker_at_another_id_and_at_the_end_of_the_file() {
         folder.read(&Position::START, &tables, ALL),
         (
             vec![
-                "a@0 s.t Insert 0.0: id=1".to_owned(),
-                format!("a@0 s.t Insert {}.0: id=2", at[1]),
+                "a@0 s.t Insert 0.1: id=1".to_owned(),
+                format!("a@0 s.t Insert {}.1: id=2", at[1]),
                 format!("a@0 ended a:{} Some(1000)", at[3]),
-                format!("a@{} s.t Insert {}.0: id=3", at[3], at[3]),
+                format!("a@{} s.t Insert {}.1: id=3", at[3], at[3]),
                 format!("a@{} ended a:{} Some(2000)", at[3], at[4]),
-                format!("a@{} s.t Insert {}.0: id=4", at[4], at[4]),
+                format!("a@{} s.t Insert {}.1: id=4", at[4], at[4]),
                 format!("a@{} ended a:{} Some(3000)", at[4], at[6]),
             ],
             None
@@ -58,14 +58,14 @@ fn a_transaction_begins_at_its_first_event_whichever_tables_are_asked_for() {
     assert_eq!(
         told,
         [
-            format!("a@0 s.t Insert {}.0: id=2", at[1]),
+            format!("a@0 s.t Insert {}.1: id=2", at[1]),
             format!("a@0 ended a:{} Some(1000)", at[2]),
             format!("keepalive a:{}", at[3]),
         ]
     );
     let both = folder.describe(&[request("s.t", &["id"], &[]), request("s.other", &["id"], &[])]);
     let (told, _) = folder.read(&Position::START, &both, ALL);
-    assert_eq!(told[1], format!("a@0 s.t Insert {}.0: id=2", at[1]));
+    assert_eq!(told[1], format!("a@0 s.t Insert {}.1: id=2", at[1]));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn stretches_that_concern_nobody_move_the_position_on() {
     let (told, _) = folder.read(&Position::START, &tables, ALL);
     assert_eq!(
         told,
-        ["a@0 s.t Insert 0.0: id=1".to_owned(), format!("a@0 ended a:{} Some(1000)", at[2]), format!("keepalive a:{}", at[6])]
+        ["a@0 s.t Insert 0.1: id=1".to_owned(), format!("a@0 ended a:{} Some(1000)", at[2]), format!("keepalive a:{}", at[6])]
     );
     let counted = folder.source.counts().now();
     assert_eq!((counted.other_tables, counted.messages, counted.tombstones), (1, 1, 1));
@@ -100,7 +100,7 @@ fn no_keepalive_stands_inside_a_transaction_that_was_begun() {
     let tables = folder.describe(&[request("s.t", &["id"], &[("id", "int64")])]);
     let mut core = folder.core(&Position::START, &tables).unwrap();
     let now = Instant::now();
-    assert_eq!(told(&core.read(ALL, now, 0).unwrap()), ["a@0 s.t Insert 0.0: id=1"]);
+    assert_eq!(told(&core.read(ALL, now, 0).unwrap()), ["a@0 s.t Insert 0.1: id=1"]);
     assert!(told(&core.read(ALL, now, 0).unwrap()).is_empty());
     folder.append("a", end_marker(1));
     let end = at[3] + end_marker(1).len();
@@ -116,7 +116,7 @@ fn an_open_transaction_of_a_log_that_is_followed_ends_when_nothing_comes() {
     let mut core = folder.core(&Position::START, &tables).unwrap();
     let begin = Instant::now();
     let after = |millis| begin + Duration::from_millis(millis);
-    assert_eq!(told(&core.read(ALL, after(0), 0).unwrap()), ["a@0 s.t Insert 0.0: id=1"]);
+    assert_eq!(told(&core.read(ALL, after(0), 0).unwrap()), ["a@0 s.t Insert 0.1: id=1"]);
     assert!(told(&core.read(ALL, after(4_999), 0).unwrap()).is_empty());
     assert_eq!(told(&core.read(ALL, after(5_000), 0).unwrap()), [format!("a@0 ended a:{} Some(1000)", first.len())]);
     assert!(told(&core.read(ALL, after(60_000), 0).unwrap()).is_empty());
@@ -124,7 +124,7 @@ fn an_open_transaction_of_a_log_that_is_followed_ends_when_nothing_comes() {
     let second = create("t", 1, &row(2));
     folder.append("a", &second);
     let at = first.len();
-    assert_eq!(told(&core.read(ALL, after(60_001), 0).unwrap()), [format!("a@{at} s.t Insert {at}.0: id=2")]);
+    assert_eq!(told(&core.read(ALL, after(60_001), 0).unwrap()), [format!("a@{at} s.t Insert {at}.1: id=2")]);
     assert_eq!(folder.source.counts().now().pieces, 1);
     assert!(told(&core.read(ALL, after(65_000), 0).unwrap()).is_empty());
     let end = first.len() + second.len();
@@ -145,14 +145,14 @@ fn the_pieces_of_a_transaction_are_the_same_when_the_log_is_read_again() {
     assert_eq!(told(&core.read(ALL, late, 0).unwrap()), [format!("a@0 ended a:{} Some(1000)", at[2])]);
     folder.append("a", &content[at[2]..]);
     let pieces = [
-        format!("a@{} s.t Insert {}.0: id=3", at[2], at[2]),
+        format!("a@{} s.t Insert {}.1: id=3", at[2], at[2]),
         format!("a@{} ended a:{} Some(1000)", at[2], at[3]),
-        format!("a@{} s.t Insert {}.0: id=4", at[3], at[3]),
+        format!("a@{} s.t Insert {}.1: id=4", at[3], at[3]),
     ];
     assert_eq!(told(&core.read(ALL, late, 0).unwrap()), pieces);
     let mut again = folder.core(&Position::START, &tables).unwrap();
     let told_again = told(&again.read(ALL, late, 0).unwrap());
-    assert_eq!(told_again[..2], ["a@0 s.t Insert 0.0: id=1".to_owned(), format!("a@0 s.t Insert {}.0: id=2", at[1])]);
+    assert_eq!(told_again[..2], ["a@0 s.t Insert 0.1: id=1".to_owned(), format!("a@0 s.t Insert {}.1: id=2", at[1])]);
     assert_eq!(told_again[2], format!("a@0 ended a:{} Some(1000)", at[2]));
     assert_eq!(told_again[3..], pieces);
     // Nothing before what may be forgotten is read again.
@@ -173,10 +173,10 @@ fn another_life_divides_where_a_table_stands_though_nothing_in_the_log_says_so()
     let mut core = folder.source.reader(&start, &tables).unwrap();
     let whole = told(&core.read(ALL, Instant::now(), 0).unwrap());
     let divided = [
-        "a@0 s.t Insert 0.0: id=1".to_owned(),
+        "a@0 s.t Insert 0.1: id=1".to_owned(),
         format!("a@0 ended a:{} Some(1000)", at[1]),
-        format!("a@{} s.t Insert {}.0: id=2", at[1], at[1]),
-        format!("a@{} s.t Insert {}.0: id=3", at[1], at[2]),
+        format!("a@{} s.t Insert {}.1: id=2", at[1], at[1]),
+        format!("a@{} s.t Insert {}.1: id=3", at[1], at[2]),
         format!("a@{} ended a:{} Some(1000)", at[1], at[3]),
     ];
     assert_eq!(whole, divided);
@@ -193,7 +193,7 @@ fn a_stand_behind_lines_that_concern_nobody_divides_too() {
     let mut core = folder.source.reader(&start, &tables).unwrap();
     let told = told(&core.read(ALL, Instant::now(), 0).unwrap());
     assert_eq!(told[1], format!("a@0 ended a:{} Some(1000)", at[1]));
-    assert_eq!(told[2], format!("a@{} s.t Insert {}.0: id=2", at[2], at[2]));
+    assert_eq!(told[2], format!("a@{} s.t Insert {}.1: id=2", at[2], at[2]));
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn events_without_an_id_are_transactions_of_their_own() {
     assert_eq!(
         folder.read(&Position::START, &tables, ALL).0,
         [
-            "a@0 t Insert 0.0: id=1".to_owned(),
+            "a@0 t Insert 0.1: id=1".to_owned(),
             format!("a@0 ended a:{at} None"),
-            format!("a@{at} t Insert {at}.0: id=2"),
+            format!("a@{at} t Insert {at}.1: id=2"),
             format!("a@{at} ended a:{} None", 2 * at),
         ]
     );

@@ -1,0 +1,174 @@
+//! Columns that change between two checkpoints: in the commit that needs them, once or not at all, whatever else happens.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use contract::{CommitRequest, Kind, Mode, Peek, Sink, SinkTable, Staged};
+use iceberg::TableUpdate;
+use iceberg::spec::{NestedField, PrimitiveType, Schema, Type as IcebergType};
+use kernel::outcome::CommitOutcome;
+use rows::{Column, TableSchema, Type};
+
+use super::world::{Fault, Life, World, netted, words};
+
+/// [`words`] as it looks after a change: with a note.
+fn noted(table: &SinkTable) -> SinkTable {
+    let mut columns = table.schema.columns.clone();
+    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true });
+    let schema = TableSchema { columns, ..table.schema.as_ref().clone() };
+    SinkTable { schema: Arc::new(schema), ..table.clone() }
+}
+
+fn rows(table: &SinkTable, rows: &[(i64, &str, &str)]) -> RecordBatch {
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0))),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1))),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.2))),
+    ];
+    RecordBatch::try_new(Arc::new(table.schema.arrow()), columns).unwrap()
+}
+
+/// Stages rows with a note.
+async fn write_noted(life: &mut Life, upserts: &[(i64, &str, &str)]) -> Arc<Staged> {
+    let table = noted(&life.table);
+    life.write_netted(netted(&table, 0, rows(&table, upserts), rows(&table, &[]))).await.unwrap()
+}
+
+/// A commit of rows with a note.
+fn noted_request(life: &Life, staged: Arc<Staged>) -> CommitRequest {
+    CommitRequest { schema: Some(noted(&life.table).schema), ..life.request(vec![staged]) }
+}
+
+async fn told(life: &Life) -> Vec<String> {
+    let batches = life.sink.peek(&life.table, &Peek { limit: 100, key: None }).await.unwrap();
+    let mut told = Vec::new();
+    for batch in &batches {
+        let text = |column: usize, row: usize| {
+            let values = batch.columns().get(column)?.as_any().downcast_ref::<StringArray>()?;
+            values.is_valid(row).then(|| values.value(row).to_owned())
+        };
+        let ids = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+        told.extend((0..batch.num_rows()).map(|row| format!("{} {:?} {:?}", ids.value(row), text(1, row), text(2, row))));
+    }
+    told.sort();
+    told
+}
+
+async fn columns(world: &World) -> Vec<String> {
+    let loaded = world.load("words").await;
+    loaded
+        .metadata
+        .current_schema()
+        .as_struct()
+        .fields()
+        .iter()
+        .map(|f| format!("{} {} {}", f.id, f.name, f.field_type))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_column_comes_with_the_commit_of_the_first_rows_that_have_it() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one"), (2, "two")], &[]).await;
+    let staged = write_noted(&mut life, &[(2, "zwei", "changed"), (3, "drei", "new")]).await;
+    assert_eq!(columns(&world).await, ["1 id long", "2 word string"], "what is staged changes nothing");
+    let request = noted_request(&life, staged);
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+    let rows = [r#"1 Some("one") None"#, r#"2 Some("zwei") Some("changed")"#, r#"3 Some("drei") Some("new")"#];
+    assert_eq!(told(&life).await, rows);
+    let metadata = world.load("words").await.metadata;
+    let of_snapshots: Vec<_> = metadata.snapshots().map(|s| s.schema_id()).collect();
+    assert!(of_snapshots.contains(&Some(0)) && metadata.current_snapshot().unwrap().schema_id() == Some(1), "{of_snapshots:?}");
+    // The same commit asked for again is the one that is there, and the next one changes no column.
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    let staged = write_noted(&mut life, &[(1, "eins", "late")]).await;
+    let request = noted_request(&life, staged);
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(world.load("words").await.metadata.schemas_iter().count(), 2);
+    // Another life begins with the columns that were stored.
+    let mut next = Life::begin(&world, &noted(&words(Mode::Upsert)), 2).await;
+    let staged = next.write_netted(netted(&next.table, 9, rows(&next.table, &[(3, "three", "x")]), rows(&next.table, &[])));
+    let request = next.request(vec![staged.await.unwrap()]);
+    assert!(matches!(next.commit(&request).await, CommitOutcome::Durable { .. }));
+    let rows = [r#"1 Some("eins") Some("late")"#, r#"2 Some("zwei") Some("changed")"#, r#"3 Some("three") Some("x")"#];
+    assert_eq!(told(&next).await, rows);
+}
+
+#[tokio::test]
+async fn a_commit_that_brings_no_rows_brings_the_columns_too() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one")], &[]).await;
+    let request = CommitRequest { schema: Some(noted(&life.table).schema), ..life.request(Vec::new()) };
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+    Life::begin(&world, &noted(&words(Mode::Upsert)), 2).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_changes_the_columns_once() {
+    for fault in [Fault::RequestLost, Fault::AnswerLost] {
+        let world = World::new();
+        let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+        life.say(&[(1, "one")], &[]).await;
+        let staged = write_noted(&mut life, &[(2, "two", "new")]).await;
+        let request = noted_request(&life, staged);
+        world.catalog.fail_next(fault);
+        assert!(matches!(life.commit(&request).await, CommitOutcome::Unknown { .. }));
+        assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+        assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+        assert_eq!(told(&life).await, [r#"1 Some("one") None"#, r#"2 Some("two") Some("new")"#]);
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_was_rolled_back_takes_rows_of_before_and_of_after_the_change() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one")], &[]).await;
+    let before = (life.state.clone(), world.load("words").await.metadata.current_snapshot_id().unwrap());
+    let staged = write_noted(&mut life, &[(2, "two", "new")]).await;
+    let request = noted_request(&life, staged);
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    world.roll_back("words", before.1).await;
+    assert_eq!(life.recovered().await, before.0);
+    // A life that begins there is told the columns of before, and the table has those of after.
+    let mut next = Life::begin(&world, &words(Mode::Upsert), 2).await;
+    next.say(&[(3, "three")], &[]).await;
+    let staged = write_noted(&mut next, &[(2, "two", "again")]).await;
+    let request = noted_request(&next, staged);
+    assert!(matches!(next.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(told(&next).await, [r#"1 Some("one") None"#, r#"2 Some("two") Some("again")"#, r#"3 Some("three") None"#]);
+    assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+}
+
+#[tokio::test]
+async fn a_column_of_somebody_else_in_the_way_is_said_and_nothing_is_mixed_up() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one")], &[]).await;
+    let theirs = NestedField::optional(3, "theirs", IcebergType::Primitive(PrimitiveType::Date));
+    let now = world.load("words").await.metadata;
+    let fields = now.current_schema().as_struct().fields().iter().cloned().chain([theirs.into()]);
+    let schema = Schema::builder().with_fields(fields).with_identifier_field_ids([1]).build().unwrap();
+    world.change("words", vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }]).await;
+    let staged = write_noted(&mut life, &[(2, "two", "new")]).await;
+    let CommitOutcome::Conflict { token, .. } = life.commit(&noted_request(&life, Arc::clone(&staged))).await else {
+        panic!("the table is another one")
+    };
+    let request = CommitRequest { token, ..noted_request(&life, staged) };
+    let CommitOutcome::Rejected { why } = life.commit(&request).await else { panic!("two columns would have one id") };
+    assert!(why.contains("changed by others while it was open"), "{why}");
+    // A life that begins now finds their column and adds its own behind.
+    let mut next = Life::begin(&world, &words(Mode::Upsert), 2).await;
+    let staged = write_noted(&mut next, &[(2, "two", "new")]).await;
+    let request = noted_request(&next, staged);
+    assert!(matches!(next.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 theirs date", "4 note string"]);
+    assert_eq!(
+        Kind::Rejected,
+        next.sink.follows(&next.table, &TableSchema { key: vec![1], ..(*next.table.schema).clone() }).unwrap_err().kind
+    );
+}
