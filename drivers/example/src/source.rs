@@ -24,7 +24,7 @@ use contract::kernel::id::{Identity, StreamName, TableName};
 use contract::kernel::position::{Coordinate, LogIdentity, Offset, Position, Transaction};
 use contract::rows::{ChangeBatch, Column, Operation, RowPhase, TableSchema, Tail, TransactionRun, Type};
 use contract::{
-    Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Severity, Source, SourceTable, TableRequest,
+    Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Severity, Source, SourceTable, Start, TableRequest,
     async_trait,
 };
 

@@ -258,7 +258,7 @@ impl pump::Env for TokioEnv {
     }
 
     fn notice(&self, notice: Notice) {
-        self.reporter.notice(&notice);
+        self.reporter.notice(notice);
     }
 
     fn observe(&self, coordinator: &Coordinator) {

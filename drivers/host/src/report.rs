@@ -67,6 +67,8 @@ struct Seen {
     status: Option<Status>,
     observed: Option<Instant>,
     rows_read: u64,
+    /// What is to be logged once the report says it too: who reads the log may ask for the report at once.
+    notices: Vec<Notice>,
 }
 
 /// How often a report is made anew while rows flow: it walks over all tables.
@@ -95,7 +97,7 @@ impl Reporter {
     pub(crate) fn observe(&self, coordinator: &Coordinator) {
         let mut seen = self.seen();
         let fresh = seen.observed.is_some_and(|at| at.elapsed() < OBSERVED_EVERY);
-        if fresh && !coordinator.is_stopped() {
+        if fresh && seen.notices.is_empty() && !coordinator.is_stopped() {
             return;
         }
         let status = coordinator.status();
@@ -105,6 +107,14 @@ impl Reporter {
         seen.report = report;
         seen.status = Some(status);
         seen.observed = Some(Instant::now());
+        let notices = std::mem::take(&mut seen.notices);
+        drop(seen);
+        notices.iter().for_each(log);
+    }
+
+    /// Something for people. It is logged when the machine is observed next, which is at the end of the same step.
+    pub(crate) fn notice(&self, notice: Notice) {
+        self.seen().notices.push(notice);
     }
 
     pub(crate) fn read(&self, read: &LogRead) {
@@ -143,28 +153,28 @@ impl Reporter {
             "column types were inferred from the first events; name them under tables[].columns to fix them"
         );
     }
+}
 
-    pub(crate) fn notice(&self, notice: &Notice) {
-        match notice {
-            Notice::Started { table, state, lost } => {
-                let (table, lost) = (table.to_string(), *lost);
-                let position = state.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
-                if lost {
-                    tracing::error!(table, position, "the log no longer holds what this table needs; it needs a new snapshot");
-                } else if state.is_some() {
-                    tracing::info!(table, position, "table goes on");
-                } else {
-                    tracing::info!(table, "table begins");
-                }
+fn log(notice: &Notice) {
+    match notice {
+        Notice::Started { table, state, lost } => {
+            let (table, lost) = (table.to_string(), *lost);
+            let position = state.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
+            if lost {
+                tracing::error!(table, position, "the log no longer holds what this table needs; it needs a new snapshot");
+            } else if state.is_some() {
+                tracing::info!(table, position, "table goes on");
+            } else {
+                tracing::info!(table, "table begins");
             }
-            Notice::Halted { table, why, .. } => {
-                let table = table.to_string();
-                tracing::error!(table, why, "table halted; the others go on");
-            }
-            Notice::Skipped { table, transaction, coordinate } => {
-                let table = table.to_string();
-                tracing::warn!(table, ?transaction, ?coordinate, "an event was passed over because somebody said skip");
-            }
+        }
+        Notice::Halted { table, why, .. } => {
+            let table = table.to_string();
+            tracing::error!(table, why, "table halted; the others go on");
+        }
+        Notice::Skipped { table, transaction, coordinate } => {
+            let table = table.to_string();
+            tracing::warn!(table, ?transaction, ?coordinate, "an event was passed over because somebody said skip");
         }
     }
 }

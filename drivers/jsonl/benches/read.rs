@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use contract::{Limit, LogReader, Source, Start, TableRequest};
 use jsonl::JsonlSource;
-use kernel::position::Position;
 use serde_json::json;
 
 fn main() {

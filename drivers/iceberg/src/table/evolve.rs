@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use contract::{Error, Kind, SinkTable, allow_changes};
 use iceberg::spec::{NestedField, Schema, SchemaRef, TableMetadata};
-use rows::{ColumnChange, TableSchema};
+use rows::{ColumnChange, TableSchema, Type};
 
 use super::columns::{FieldIds, iceberg_type, promotes, same_type};
 use super::layout::{Layout, wanted_fields};
 
 /// Can the table take rows of another schema from some place on?
 pub(crate) fn follows(table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
-    let of = |kind| iceberg_type(kind, &mut FieldIds::default()).ok();
+    let of = |kind: &Type| iceberg_type(kind, &mut FieldIds::default()).ok();
     allow_changes(table, to, |change| match change {
         ColumnChange::Added(column) => of(&column.kind).is_some() && table.metadata.iter().all(|(_, name)| *name != column.name),
         ColumnChange::Gone { .. } | ColumnChange::Nullability { .. } => true,
@@ -129,7 +129,7 @@ fn continued(schema: &Schema, last_field: i32, table: &SinkTable) -> Result<(Sch
 #[cfg(test)]
 mod tests {
     use contract::Mode;
-    use rows::{Column, Type};
+    use rows::Column;
 
     use super::*;
 

@@ -19,7 +19,7 @@ fn noted(table: &SinkTable) -> SinkTable {
     SinkTable { schema: Arc::new(schema), ..table.clone() }
 }
 
-fn rows(table: &SinkTable, rows: &[(i64, &str, &str)]) -> RecordBatch {
+fn batch(table: &SinkTable, rows: &[(i64, &str, &str)]) -> RecordBatch {
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0))),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1))),
@@ -31,7 +31,7 @@ fn rows(table: &SinkTable, rows: &[(i64, &str, &str)]) -> RecordBatch {
 /// Stages rows with a note.
 async fn write_noted(life: &mut Life, upserts: &[(i64, &str, &str)]) -> Arc<Staged> {
     let table = noted(&life.table);
-    life.write_netted(netted(&table, 0, rows(&table, upserts), rows(&table, &[]))).await.unwrap()
+    life.write_netted(netted(&table, 0, batch(&table, upserts), batch(&table, &[]))).await.unwrap()
 }
 
 /// A commit of rows with a note.
@@ -89,8 +89,9 @@ async fn a_column_comes_with_the_commit_of_the_first_rows_that_have_it() {
     assert_eq!(world.load("words").await.metadata.schemas_iter().count(), 2);
     // Another life begins with the columns that were stored.
     let mut next = Life::begin(&world, &noted(&words(Mode::Upsert)), 2).await;
-    let staged = next.write_netted(netted(&next.table, 9, rows(&next.table, &[(3, "three", "x")]), rows(&next.table, &[])));
-    let request = next.request(vec![staged.await.unwrap()]);
+    let again = netted(&next.table, 9, batch(&next.table, &[(3, "three", "x")]), batch(&next.table, &[]));
+    let staged = next.write_netted(again).await.unwrap();
+    let request = next.request(vec![staged]);
     assert!(matches!(next.commit(&request).await, CommitOutcome::Durable { .. }));
     let rows = [r#"1 Some("eins") Some("late")"#, r#"2 Some("zwei") Some("changed")"#, r#"3 Some("three") Some("x")"#];
     assert_eq!(told(&next).await, rows);

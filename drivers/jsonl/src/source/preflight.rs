@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{Error, Finding, Kind, Limit, LogEvent, Severity, TableRequest};
-use kernel::position::Position;
+use contract::{Error, Finding, Kind, Limit, LogEvent, Severity, Start, TableRequest};
 use rows::{Column, TableSchema, Type};
 
 use super::survey::Survey;
@@ -116,7 +115,7 @@ fn table(request: &TableRequest, survey: &Survey, findings: &mut Vec<Finding>) -
 fn trial(source: &JsonlSource, tables: &[Arc<TableSchema>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut refused = BTreeSet::new();
-    let mut core = match source.core(&Position::START, tables, Breaks::default(), Arc::default()) {
+    let mut core = match source.core(&Start::default(), tables, Breaks::default(), Arc::default()) {
         Ok(core) => core,
         Err(error) => return vec![finding(Severity::Error, "source.path", &error)],
     };

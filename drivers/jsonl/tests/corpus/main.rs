@@ -16,7 +16,6 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use contract::{Kind, Limit, LogEvent, LogRead, Severity, Source, Start};
 use jsonl::JsonlSource;
-use kernel::position::Position;
 use rows::{ChangeBatch, TableSchema};
 use serde_json::{Value as Json, json};
 
