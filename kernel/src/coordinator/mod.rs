@@ -15,6 +15,7 @@
 //! 2. One reader reads the log; rows go to their tables' open checkpoints (`flow::reading`, `checkpoint::intake`).
 //! 3. A closed checkpoint is written by a worker and committed by the sink (`checkpoint::commit`).
 //! 4. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
+//! 5. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
 
 mod message;
 mod start;
