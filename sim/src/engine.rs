@@ -1,33 +1,37 @@
-//! One event heap. Commands drained together land in any order but that of their lane. Faults are biased to the kernel's
-//! transitions: any landing and any answer may be the moment of a kill or a pause.
+//! One event heap. Commands drained together land in any order but that of their lane. What goes wrong is asked of the schedule
+//! at each occasion, and noted when it happens: those steps, with the workload, the options and the dice, are the run.
 
 mod commands;
 mod hands;
 mod older;
+mod steps;
+mod trace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use fault_scenarios::{Command as Name, Dice, Moment, Request, Scenario, Small, Step, Then, What, When, generate};
 use kernel::coordinator::{Coordinator, Input, Operator, Output, StopReason};
-use kernel::id::{Incarnation, TableName};
+use kernel::id::Incarnation;
 use kernel::outcome::{CommitOutcome, StoreOutcome, WriteOutcome};
 use kernel::planted::PlantedBug;
 use kernel::state::{Phase, TableState};
 use kernel::time::Time;
 use kernel::worker::{WorkerInput, WorkerOutput};
 
-use commands::{TraceHash, incarnation_of};
+use commands::incarnation_of;
+use trace::{Trace, TraceHash};
 
 use crate::history::{Contents, Tab};
 use crate::oracle::{Violation, outcomes, resources, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Lane, Mail, Process};
-use crate::random::{Random, mix};
-use crate::scenario::{Scenario, Then, When};
+use crate::schedule::Schedule;
 use crate::sinks::Target;
-use crate::world::World;
+use crate::source::Said;
+use crate::tell;
+use crate::world::{World, key};
 
 /// What a run found.
 #[derive(Clone, Debug)]
@@ -40,6 +44,8 @@ pub struct Report {
     pub hash: u64,
     /// How often the machines took rare paths, and the world did things.
     pub marks: BTreeMap<&'static str, u64>,
+    /// What went wrong, as steps. With the workload, the options and the dice they make the same run again.
+    pub steps: Vec<Step>,
     /// Member tables at the end, and how many of them need a snapshot.
     pub tables: (usize, usize),
     /// What happened, if it was asked for.
@@ -48,33 +54,49 @@ pub struct Report {
 
 /// Runs a seed.
 pub fn run(seed: u64, bug: Option<PlantedBug>, trace: bool) -> Report {
-    let mut random = Random::new(seed);
-    let mut plan = Plan::new(&mut random);
-    plan.config.planted = bug;
-    Engine::new(plan, random, trace).run()
+    let (scenario, swarm) = generate(seed);
+    Engine::new(&scenario, Schedule::Swarm(swarm), bug, Trace::of(trace)).run()
+}
+
+/// The scenario of a run: what the seed made, with the steps that happened.
+pub fn story_of(seed: u64, report: &Report) -> Scenario {
+    let mut scenario = generate(seed).0;
+    scenario.options.heals = Some(scenario.heals());
+    scenario.steps.clone_from(&report.steps);
+    scenario
+}
+
+/// Plays a scenario, and tells it so that a person can read it.
+pub fn tell(scenario: &Scenario, bug: Option<PlantedBug>) -> Report {
+    Engine::new(scenario, Schedule::of(&scenario.steps), bug, Trace::Story(vec![])).run()
 }
 
 /// Plays a scenario.
 pub fn play(scenario: &Scenario, bug: Option<PlantedBug>, trace: bool) -> Report {
-    let mut plan = scenario.plan.clone();
-    plan.config.planted = bug;
-    let mut engine = Engine::new(plan, Random::new(1), trace);
-    engine.script.clone_from(&scenario.script);
-    engine.last = engine.last.max(scenario.ends());
-    engine.run()
+    Engine::new(scenario, Schedule::of(&scenario.steps), bug, Trace::of(trace)).run()
 }
 
 #[derive(Debug)]
 enum Event {
-    Land { process: usize, command: Command, fate: Fate },
-    Arrive { process: usize, mail: Mail },
+    Land { command: Command, sent: Sent },
+    Arrive { process: usize, mail: Mail, of: Option<Name> },
     Timer { process: usize },
-    Script { step: usize },
+    Written { at: u64 },
+    Over(Lasting),
     Boot,
     Wake { process: usize },
     Hands,
     Heal,
     End,
+}
+
+/// A command on its way.
+#[derive(Clone, Debug)]
+struct Sent {
+    name: Name,
+    fate: Fate,
+    /// What goes wrong where it lands.
+    twist: Option<Then>,
 }
 
 /// What becomes of a command and its answer.
@@ -86,6 +108,21 @@ enum Fate {
     AnswerLost,
     /// It is answered as unknown and lands later.
     LandsLate,
+}
+
+/// What began and ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasting {
+    /// A table's sink is away.
+    Sink(Tab),
+    /// The source is.
+    Source,
+    /// Something can't be read.
+    Unreadable,
+    /// The log is another.
+    AnotherLog,
+    /// The log is cut short.
+    CutShort,
 }
 
 struct Queued(u64, u64, Event);
@@ -121,10 +158,14 @@ enum Stage {
 /// Answers of older lives that are kept to be given to later ones.
 const OLD_ANSWERS_MAX: usize = 100;
 
+/// People and others have a hand in it every so many ticks.
+const HANDS: u64 = 10;
+
 struct Engine {
     world: World,
     plan: Rc<Plan>,
-    random: Random,
+    schedule: Schedule,
+    dice: Rc<Dice>,
     now: u64,
     order: u64,
     heap: BinaryHeap<Reverse<Queued>>,
@@ -133,64 +174,58 @@ struct Engine {
     booting: bool,
     members: BTreeSet<Tab>,
     at_rest: Vec<(Option<TableState>, Contents)>,
-    /// What a scenario has happen, and how often each of its occasions has come.
-    script: Vec<(When, Then)>,
-    occasions: Vec<usize>,
-    /// Answers to lives, to be given to later ones.
+    /// What has happened.
+    fired: Vec<Step>,
+    /// Answers to lives, to be given to later ones, and what they answer.
     old_answers: Vec<Input>,
+    answered: Vec<Name>,
     inputs: u64,
     hash: TraceHash,
     marks: BTreeMap<&'static str, u64>,
-    trace: Option<Vec<String>>,
+    trace: Trace,
     done: bool,
-    last: u64,
 }
 
 impl Engine {
-    fn new(plan: Plan, mut random: Random, trace: bool) -> Self {
-        let plan = Rc::new(plan);
-        let world = World::new(plan.clone(), &mut random);
-        let last = plan.history.last_time();
-        let mut members: BTreeSet<Tab> = (0..plan.tables.len()).collect();
-        if plan.faults.reconfigures > 0 && random.chance(500) {
-            members.remove(&(random.below(plan.tables.len() as u64) as Tab));
-        }
-        Self {
-            world,
+    fn new(scenario: &Scenario, schedule: Schedule, bug: Option<PlantedBug>, trace: Trace) -> Self {
+        let mut plan = Plan::of(scenario);
+        plan.config.planted = bug;
+        let (plan, dice) = (Rc::new(plan), Rc::new(scenario.dice.clone()));
+        let mut engine = Self {
+            world: World::new(plan.clone(), dice.clone()),
+            members: (0..plan.tables.len()).collect(),
             plan,
-            random,
+            schedule,
+            dice,
             now: 0,
             order: 0,
             heap: BinaryHeap::new(),
             processes: vec![],
             stage: Stage::Faults,
             booting: true,
-            members,
             at_rest: vec![],
-            script: vec![],
-            occasions: vec![],
+            fired: vec![],
             old_answers: vec![],
+            answered: vec![],
             inputs: 0,
-            hash: TraceHash(0xCBF2_9CE4_8422_2325),
+            hash: TraceHash::default(),
             marks: BTreeMap::new(),
-            trace: trace.then(Vec::new),
+            trace,
             done: false,
-            last,
-        }
+        };
+        engine.say_plan(scenario);
+        engine
     }
 
     fn run(mut self) -> Report {
-        self.say_plan();
-        self.occasions = vec![0; self.script.len()];
-        for step in 0..self.script.len() {
-            if let When::At(at) = self.script[step].0 {
-                self.at(at, Event::Script { step });
-            }
+        // What is written for a time at which people and others have a hand in it happens then, else by itself.
+        for at in self.schedule.times().into_iter().filter(|at| *at == 0 || !at.is_multiple_of(HANDS)) {
+            self.at(at, Event::Written { at });
         }
         self.at(0, Event::Boot);
-        self.at(10, Event::Hands);
-        self.at(self.last + 100, Event::Heal);
-        self.at(self.last + 6000, Event::End);
+        self.at(HANDS, Event::Hands);
+        self.at(self.plan.heals, Event::Heal);
+        self.at(self.plan.heals + 5_900, Event::End);
         while let Some(Reverse(Queued(at, _, event))) = self.heap.pop() {
             self.now = at;
             self.world.now = at;
@@ -198,6 +233,10 @@ impl Engine {
             if self.world.memory.violation.is_some() || self.done {
                 break;
             }
+        }
+        if let Some(violation) = &self.world.memory.violation {
+            let violation = violation.clone();
+            self.trace.both(Some(self.now), || format!("! {}: {}", violation.rule, violation.dump));
         }
         for process in 0..self.processes.len() {
             if self.processes[process].alive {
@@ -214,7 +253,8 @@ impl Engine {
             hash: self.hash.0,
             marks: self.marks,
             tables: (self.members.len(), need),
-            trace: self.trace.unwrap_or_default(),
+            steps: self.fired,
+            trace: self.trace.lines(),
         }
     }
 
@@ -223,41 +263,23 @@ impl Engine {
         self.heap.push(Reverse(Queued(at, self.order, event)));
     }
 
+    /// A line for whoever wants to know everything.
     fn tell(&mut self, line: impl FnOnce() -> String) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(format!("{:>6} {}", self.now, line()));
-        }
+        self.trace.everything(self.now, line);
     }
 
-    fn say_plan(&mut self) {
-        let plan = self.plan.clone();
-        self.tell(|| format!("{:?}", plan.faults));
-        self.tell(|| format!("{:?}", plan.source));
-        for (n, table) in plan.tables.iter().enumerate() {
-            self.tell(|| format!("t{n} {table:?}"));
-        }
-        self.tell(|| format!("{:?}", plan.config));
-        for (n, tx) in plan.history.transactions.iter().enumerate() {
-            let stream = &plan.history.streams[tx.stream];
-            self.tell(|| format!("tx {n} '{stream}' {}..{} visible at {}", tx.at, tx.end, tx.time));
-            for (c, change) in tx.changes.iter().enumerate() {
-                self.tell(|| format!("    {c}: t{} {:?} s{}", change.table, change.kind, change.schema));
-            }
+    fn say_plan(&mut self, scenario: &Scenario) {
+        if !self.trace.is_none() {
+            let without_steps = Scenario { steps: vec![], dice: Dice::default(), ..scenario.clone() };
+            without_steps.to_string().lines().for_each(|line| self.trace.both(None, || line.to_string()));
         }
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::Boot => self.boot(),
-            Event::Land { process, command, fate } => self.land(process, command, fate),
-            Event::Arrive { process, mail } => {
-                let ordinary = !matches!(mail, Mail::Read { .. } | Mail::Worker(_));
-                self.stale_copy(process, &mail);
-                self.arrive(process, mail);
-                if ordinary {
-                    self.fault(process);
-                }
-            }
+            Event::Land { command, sent } => self.land(command, sent),
+            Event::Arrive { process, mail, of } => self.reach(process, mail, of),
             Event::Timer { process } => {
                 self.processes[process].timer = 0;
                 let due = self.processes[process].coordinator.poll_timeout().is_some_and(|d| d.at.0 <= self.now);
@@ -267,12 +289,13 @@ impl Engine {
                     self.drain(process);
                 }
             }
-            Event::Script { step } => self.act(step),
+            Event::Written { at } => self.strike(at),
+            Event::Over(what) => self.over(what),
             Event::Wake { process } => self.wake(process),
             Event::Hands => {
                 self.hands();
                 self.judge_older_lives();
-                self.at(self.now + 10, Event::Hands);
+                self.at(self.now + HANDS, Event::Hands);
                 self.rest();
             }
             Event::Heal => self.heal(),
@@ -291,37 +314,42 @@ impl Engine {
         if (0..self.processes.len()).any(|p| self.lives(p)) {
             return;
         }
-        let faults = &self.plan.faults;
-        if self.stage == Stage::Faults && self.random.chance(faults.reconfigures) {
-            let table = self.random.below(self.plan.tables.len() as u64) as Tab;
-            // A pipeline has one table at least.
-            if !self.members.remove(&table) || self.members.is_empty() {
-                self.members.insert(table);
-            }
-        }
+        let until_current = self.settle_members();
         let mut config = self.plan.config_of(&self.members);
-        let until_current = self.stage == Stage::Faults && self.random.chance(faults.drains * 10);
         config.until_current = until_current;
         let coordinator = Coordinator::new(Time(self.now), config);
         self.processes.push(Process::new(coordinator, self.members.clone(), until_current));
         let process = self.processes.len() - 1;
-        self.tell(|| format!("p{process} begins"));
+        self.trace.both(Some(self.now), || format!("p{process} begins"));
         self.drain(process);
     }
 
     fn need_a_life(&mut self) {
         if !self.booting && !(0..self.processes.len()).any(|p| self.lives(p)) {
             self.booting = true;
-            let at = self.now + self.random.range(1, 40);
+            let at = self.now + self.delay_of_next();
             self.at(at, Event::Boot);
         }
     }
 
-    fn kill(&mut self, process: usize) {
-        self.tell(|| format!("p{process} is killed"));
+    fn kill(&mut self, process: usize, with_its_mail: bool) {
+        self.trace.both(Some(self.now), || format!("p{process} is dead"));
         self.processes[process].alive = false;
         self.note_marks(process);
-        self.processes[process].lose_mail = self.random.chance(500);
+        self.processes[process].lose_mail = with_its_mail;
+    }
+
+    /// A process ends because it is time for another one.
+    fn retire(&mut self, process: usize) {
+        let with_its_mail = self.dice.chance(Small::Mail, &[process as u64], 500);
+        self.kill(process, with_its_mail);
+    }
+
+    fn stand_still(&mut self, process: usize, lasts: u64) {
+        self.world.count("stood-still");
+        self.tell(|| format!("p{process} stands still"));
+        self.processes[process].paused = true;
+        self.at(self.now + lasts, Event::Wake { process });
     }
 
     fn note_marks(&mut self, process: usize) {
@@ -330,33 +358,13 @@ impl Engine {
         }
     }
 
-    /// The moment of a kill or a pause, perhaps.
-    fn fault(&mut self, process: usize) {
-        if self.stage != Stage::Faults || !self.lives(process) {
-            return;
-        }
-        let recovers = !self.processes[process].coordinator.is_running() && self.processes.len() > 1;
-        let kill = self.plan.faults.kill * if recovers { self.plan.faults.kill_in_recovery } else { 1 };
-        if self.random.chance(kill) {
-            self.world.count(if recovers { "killed-in-recovery" } else { "killed" });
-            self.kill(process);
-        } else if self.random.chance(self.plan.faults.pause) {
-            self.world.count("stood-still");
-            self.tell(|| format!("p{process} stands still"));
-            self.processes[process].paused = true;
-            let at = self.now + self.random.range(20, 400);
-            self.at(at, Event::Wake { process });
-        }
-        self.need_a_life();
-    }
-
     fn wake(&mut self, process: usize) {
         if !self.processes[process].paused {
             return;
         }
         self.processes[process].paused = false;
         self.processes[process].awake_since = self.now;
-        self.tell(|| format!("p{process} wakes up"));
+        self.trace.both(Some(self.now), || format!("p{process} wakes up"));
         for mail in std::mem::take(&mut self.processes[process].queue) {
             self.arrive(process, mail);
         }
@@ -364,32 +372,6 @@ impl Engine {
             self.arrive(process, Mail::Fact(Input::Timeout));
         }
         self.need_a_life();
-    }
-
-    /// An older life's answer reaches a newer one, too, perhaps long after: it names another life, so it must have no effect.
-    fn stale_copy(&mut self, process: usize, mail: &Mail) {
-        let Mail::Fact(fact) = mail else { return };
-        if self.stage != Stage::Faults || self.plan.faults.stale_answers == 0 {
-            return;
-        }
-        let Some(of) = incarnation_of(fact) else { return };
-        if self.world.memory.incarnations.get(&of) != Some(&process) {
-            return;
-        }
-        if self.old_answers.len() < OLD_ANSWERS_MAX {
-            self.old_answers.push(fact.clone());
-        }
-        if !self.random.chance(self.plan.faults.stale_answers) {
-            return;
-        }
-        let old = self.random.pick(&self.old_answers).clone();
-        let newer = (0..self.processes.len()).rfind(|p| self.lives(*p) && self.processes[*p].coordinator.is_running());
-        if let (Some(newer), Some(of)) = (newer, incarnation_of(&old))
-            && self.processes[newer].coordinator.incarnation() > of
-        {
-            self.world.count("stale-copy");
-            self.arrive(newer, Mail::Fact(old));
-        }
     }
 
     // ---- what reaches a process
@@ -407,7 +389,7 @@ impl Engine {
         match mail {
             Mail::Worker(input) => {
                 self.tell(|| format!("p{process} worker < {input:?}"));
-                self.hash.note(self.now, &input);
+                self.hash.note(self.now, process, &input);
                 let outputs = self.processes[process].tell_worker(input);
                 if let Err(violation) = self.processes[process].worker.check() {
                     self.world.judge(violation.rule, Err(violation.dump));
@@ -418,8 +400,14 @@ impl Engine {
                 return;
             }
             Mail::Read { id, said, finished } => {
+                for said in &said {
+                    if let Said::Rows { rows, .. } = said {
+                        self.hash.note(self.now, process, rows);
+                    }
+                }
                 let history = self.world.history.clone();
-                let fact = self.processes[process].take_in(&history, &mut self.random, id, said, finished);
+                let one = self.dice.chance(Small::Batches, &[process as u64, id.number], 500);
+                let fact = self.processes[process].take_in(&history, one, id, said, finished);
                 self.give(process, fact);
             }
             Mail::Fact(fact) => self.give(process, fact),
@@ -433,7 +421,8 @@ impl Engine {
 
     fn give(&mut self, process: usize, fact: Input) {
         self.tell(|| format!("p{process} < {fact:?}"));
-        self.hash.note(self.now, &fact);
+        self.trace.story(self.now, || Some(format!("p{process} {}", tell::input(&fact)?)));
+        self.hash.note(self.now, process, &fact);
         self.note_answer(process, &fact);
         self.processes[process].tell(self.now, fact);
         if let Err(violation) = self.processes[process].coordinator.check() {
@@ -468,18 +457,18 @@ impl Engine {
     fn heal(&mut self) {
         self.judge_others();
         self.stage = Stage::Healed;
-        self.tell(|| "everything heals".into());
+        self.trace.both(Some(self.now), || "everything heals".into());
         self.world.rejects = false;
         self.world.unsteady = false;
         self.world.away.clear();
         self.world.source.heal();
         self.processes.iter_mut().for_each(|p| p.awake_since = self.now);
-        // That an idle table was set back is noticed at the next start only.
-        if self.plan.faults.rollback > 0 {
-            for process in 0..self.processes.len() {
-                if self.lives(process) {
-                    self.kill(process);
-                }
+        // That an idle table was set back is noticed at the next start only. And a process of an older configuration that woke up
+        // as the newest life copies what its own says; people end it.
+        let set_back = self.has_happened(|then| matches!(then, Then::IsSetBack(..)));
+        for process in 0..self.processes.len() {
+            if self.lives(process) && (set_back || self.processes[process].tables != self.members) {
+                self.retire(process);
             }
         }
         self.need_a_life();
@@ -487,7 +476,7 @@ impl Engine {
 
     /// One table's sink was away all the time, and nothing else was wrong.
     fn judge_others(&mut self) {
-        let Some(stopped) = self.plan.faults.only_away else { return };
+        let Some(stopped) = self.plan.stopped else { return };
         // What became visible shortly before may still be on its way.
         let age = self.plan.config.checkpoint.age.0;
         let a_while_ago = self.now.saturating_sub(100 + 4 * age);
@@ -510,7 +499,7 @@ impl Engine {
 
     /// Is everything at rest? Then one more life begins, which must change nothing.
     fn rest(&mut self) {
-        let long_enough = self.now > self.last + 150 && !self.processes.iter().any(|p| p.alive && p.paused);
+        let long_enough = self.now > self.plan.heals + 50 && !self.processes.iter().any(|p| p.alive && p.paused);
         if !long_enough || self.stage == Stage::Faults || self.done {
             return;
         }
@@ -539,11 +528,11 @@ impl Engine {
                 self.at_rest = self.rest_states();
                 for process in 0..self.processes.len() {
                     if self.lives(process) {
-                        self.kill(process);
+                        self.retire(process);
                     }
                 }
                 self.stage = Stage::AtRest { since: self.now, process: self.processes.len() };
-                self.tell(|| "everything is at rest".into());
+                self.trace.both(Some(self.now), || "everything is at rest: one more life must change nothing".into());
                 self.need_a_life();
             }
         }

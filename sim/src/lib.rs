@@ -2,13 +2,16 @@
 #![deny(missing_docs)]
 
 pub mod engine;
+pub mod files;
 pub mod history;
 pub mod marks;
 pub mod oracle;
 pub mod plan;
+pub mod planted;
 pub mod process;
-pub mod random;
-pub mod scenario;
+pub mod schedule;
+pub mod shrink;
 pub mod sinks;
 pub mod source;
+pub mod tell;
 pub mod world;

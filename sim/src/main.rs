@@ -2,16 +2,29 @@
 #![expect(clippy::print_stdout, reason = "a command line program speaks to its user")]
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fault_scenarios::{Engine, Finds};
 use kernel::planted::PlantedBug;
-use sim::engine;
+use sim::engine::{self, Report};
+use sim::oracle::Violation;
+use sim::shrink::shrink;
+use sim::{files, planted};
 
 const USAGE: &str = "\
-explore --seeds N [--base S] [--hashes] [--bug NAME]   run seeds, stop at none, tell what broke
-replay --seed S [--bug NAME]                           run one seed and print what happened
-planted [--seeds N] [--base S] [--bug NAME]            find each planted bug: a Markdown table
-marks [--seeds N] [--base S]                           how often each rare path was taken";
+explore --seeds N [--base S] [--hashes] [--bug NAME]   run seeds, tell what broke; --hashes: seed, inputs and hash of each
+explore --minutes N                                    run fresh seeds; what breaks is shrunk into regressions/
+replay FILE | --seed S [--bug NAME] [--everything]     play a scenario or a seed and tell what happens
+record --seed S [--bug NAME]                           print a seed's run as a scenario
+shrink --seed S | --bug NAME [--seeds N] [--base S]    the smallest scenario of what a seed finds
+planted                                                what finds each planted bug: the table of docs/simulation.md
+planted --measure [--seeds N] [--base S] [--bug NAME]  how soon chance finds each planted bug, as the code is now
+marks [--seeds N] [--base S]                           how often each rare path was taken
+format                                                 rewrite the scenario files in their one form";
+
+/// Scenarios that shrinking may play.
+const SHRINK_TRIES_MAX: usize = 20_000;
 
 struct Arguments(Vec<String>);
 
@@ -41,6 +54,9 @@ fn main() -> ExitCode {
         "explore" => explore(&arguments),
         "replay" => replay(&arguments),
         "planted" => planted(&arguments),
+        "format" => format_files(),
+        "record" => record(&arguments),
+        "shrink" => shrink_run(&arguments),
         "marks" => marks(&arguments),
         _ => Err(USAGE.to_string()),
     };
@@ -54,37 +70,109 @@ fn main() -> ExitCode {
 }
 
 fn explore(arguments: &Arguments) -> Result<ExitCode, String> {
-    let (seeds, base) = (arguments.number("--seeds", 1_000)?, arguments.number("--base", 0)?);
+    let minutes = arguments.number("--minutes", 0)?;
+    let fresh = if minutes > 0 { fresh_base() } else { 0 };
+    let (seeds, base) =
+        (arguments.number("--seeds", if minutes > 0 { u64::MAX / 2 } else { 1_000 })?, arguments.number("--base", fresh)?);
     let hashes = arguments.0.iter().any(|a| a == "--hashes");
     let bug = arguments.bug()?;
     let begun = std::time::Instant::now();
-    let (mut broken, mut inputs, mut tables, mut hash) = (BTreeMap::<&str, Vec<u64>>::new(), 0, (0, 0), 0u64);
-    for seed in base..base + seeds {
+    let over = |run: u64| run >= seeds || (minutes > 0 && begun.elapsed().as_secs() >= minutes * 60);
+    let (mut broken, mut inputs, mut tables, mut hash, mut run) = (BTreeMap::<&str, Vec<u64>>::new(), 0, (0, 0), 0u64, 0);
+    while !over(run) {
+        let seed = base + run;
+        run += 1;
         let report = engine::run(seed, bug, false);
         inputs += report.inputs;
         tables = (tables.0 + report.tables.0, tables.1 + report.tables.1);
         hash = hash.rotate_left(1) ^ report.hash;
         if hashes {
-            println!("{seed} {:016x}", report.hash);
+            println!("{seed} {} {:016x}", report.inputs, report.hash);
         }
-        if let Some(violation) = report.violation {
+        if let Some(violation) = &report.violation {
             println!("seed {seed}: {violation}");
+            if minutes > 0 && !broken.contains_key(violation.rule) {
+                println!("shrunk: {}", keep(seed, bug, &report, violation)?.display());
+            }
             broken.entry(violation.rule).or_default().push(seed);
         }
     }
     let took = begun.elapsed().as_secs_f64();
     let violations: usize = broken.values().map(Vec::len).sum();
-    println!("{seeds} seeds from {base}: {violations} violations, {inputs} inputs, hash {hash:016x}");
+    println!("{run} seeds from {base}: {violations} violations, {inputs} inputs, hash {hash:016x}");
     println!("{} of {} tables needed a snapshot at the end", tables.1, tables.0);
-    println!("{took:.1} s, {:.0} seeds/s, {:.0} inputs/s", seeds as f64 / took, inputs as f64 / took);
+    println!("{took:.1} s, {:.0} seeds/s, {:.0} inputs/s", run as f64 / took, inputs as f64 / took);
     for (rule, seeds) in broken {
         println!("{rule}: {} ({:?})", seeds.len(), &seeds[..seeds.len().min(8)]);
     }
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Seeds that nobody has run.
+fn fresh_base() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_micros() as u64)
+}
+
+/// Shrinks what a seed found, and keeps it among the regressions; with a planted bug it is printed, since that is none.
+fn keep(seed: u64, bug: Option<PlantedBug>, report: &Report, violation: &Violation) -> Result<PathBuf, String> {
+    let mut small = shrink(&engine::story_of(seed, report), bug, violation.rule, SHRINK_TRIES_MAX).scenario;
+    small.about = vec![
+        format!("Found by chance, and not understood yet: {} breaks.", violation.rule),
+        "Tell here which class of bugs it is and which rule it is about, and give the file a name that says so.".into(),
+    ];
+    let folder = if bug.is_some() { std::env::temp_dir() } else { files::folder("regressions") };
+    let path = folder.join(format!("{}-{seed}.scenario", violation.rule));
+    std::fs::write(&path, small.to_string()).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}
+
+fn record(arguments: &Arguments) -> Result<ExitCode, String> {
+    let (seed, bug) = (arguments.number("--seed", 0)?, arguments.bug()?);
+    print!("{}", engine::story_of(seed, &engine::run(seed, bug, false)));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a seed finds, shrunk; without one, what the first seed finds in which a planted bug is found as it should be.
+fn shrink_run(arguments: &Arguments) -> Result<ExitCode, String> {
+    let bug = arguments.bug()?;
+    let (seeds, base) = (arguments.number("--seeds", 1_000)?, arguments.number("--base", 0)?);
+    let found = |seed: &u64| {
+        let violation = engine::run(*seed, bug, false).violation?;
+        bug.is_none_or(|bug| violation.rule == bug.invariant()).then_some((*seed, violation))
+    };
+    let first = match arguments.text("--seed") {
+        Some(_) => found(&arguments.number("--seed", 0)?),
+        None => (base..base + seeds).find_map(|seed| found(&seed)),
+    };
+    let (seed, violation) = first.ok_or("nothing is found")?;
+    let story = engine::story_of(seed, &engine::run(seed, bug, false));
+    let mut shrunk = shrink(&story, bug, violation.rule, SHRINK_TRIES_MAX);
+    shrunk.scenario.finds = bug.map(|b| Finds { bug: b.name().into(), invariant: violation.rule.into() }).into_iter().collect();
+    let (from, to, tries) = (story.size(), shrunk.scenario.size(), shrunk.tries);
+    shrunk.scenario.about = vec![format!("Seed {seed}, {}: from {from} to {to} in {tries} tries.", violation.rule)];
+    print!("{}", shrunk.scenario);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn replay(arguments: &Arguments) -> Result<ExitCode, String> {
-    let report = engine::run(arguments.number("--seed", 0)?, arguments.bug()?, true);
+    let everything = arguments.0.iter().any(|a| a == "--everything");
+    let (scenario, bug) = match arguments.0.first().filter(|word| !word.starts_with("--")) {
+        Some(file) => (files::read(Path::new(file))?.1, arguments.bug()?),
+        None => {
+            let seed = match std::env::var("SIM_SEED") {
+                Ok(seed) if arguments.text("--seed").is_none() => seed.parse().map_err(|_| "SIM_SEED is no number")?,
+                _ => arguments.number("--seed", 0)?,
+            };
+            let bug = arguments.bug()?;
+            (engine::story_of(seed, &engine::run(seed, bug, false)), bug)
+        }
+    };
+    let report = if everything { engine::play(&scenario, bug, true) } else { engine::tell(&scenario, bug) };
+    for engine in Engine::ALL {
+        let lacks = engine.lacks_for(&scenario);
+        println!("{}: {}", engine.name(), if lacks.is_empty() { "can play it".into() } else { lacks.join("; ") });
+    }
+    println!();
     for line in &report.trace {
         println!("{line}");
     }
@@ -99,6 +187,15 @@ fn replay(arguments: &Arguments) -> Result<ExitCode, String> {
 }
 
 fn planted(arguments: &Arguments) -> Result<ExitCode, String> {
+    if arguments.0.iter().any(|a| a == "--measure") || arguments.text("--bug").is_some() {
+        return measure(arguments);
+    }
+    print!("{}", planted::table()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How soon chance finds each planted bug, as the code is now.
+fn measure(arguments: &Arguments) -> Result<ExitCode, String> {
     let (seeds, base) = (arguments.number("--seeds", 1_000)?, arguments.number("--base", 0)?);
     let only = arguments.bug()?;
     println!("| bug | first seed | hits/seeds | invariant | first seed by it | others |\n|---|---|---|---|---|---|");
@@ -123,6 +220,17 @@ fn planted(arguments: &Arguments) -> Result<ExitCode, String> {
         let seed = |seed: Option<u64>| seed.map_or_else(|| "-".to_string(), |s| s.to_string());
         let (name, rule, others) = (bug.name(), bug.invariant(), others.join(", "));
         println!("| {name} | {} | {hits}/{run} | {rule} {own} | {} | {others} |", seed(first), seed(claimed));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn format_files() -> Result<ExitCode, String> {
+    for path in files::paths("scenarios").iter().chain(&files::paths("regressions")) {
+        let (text, scenario) = files::read(path)?;
+        if text != scenario.to_string() {
+            std::fs::write(path, scenario.to_string()).map_err(|e| format!("{}: {e}", path.display()))?;
+            println!("{}", path.display());
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fault_scenarios::What;
 use kernel::coordinator::{Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker};
 use kernel::id::{AttemptId, BatchId, CommandId, Session, Version};
 use kernel::position::Position;
@@ -11,7 +12,6 @@ use kernel::time::Time;
 use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
 
 use crate::history::{History, Kind, RowImage, Tab};
-use crate::random::Random;
 use crate::sinks::Netted;
 use crate::source::Said;
 
@@ -85,8 +85,12 @@ pub struct Process {
     pub queue: Vec<Mail>,
     /// When the last command of a lane lands.
     pub lanes: BTreeMap<Lane, u64>,
-    /// When the last message of the link arrives, to the worker and from it.
-    pub link: [u64; 2],
+    /// How many commands of each kind it has sent, by table.
+    pub sent: BTreeMap<(What, Option<Tab>), u32>,
+    /// When the last message of the link arrives, to the worker and from it, and how many there were.
+    pub link: [(u64, u64); 2],
+    /// Parts that were netted.
+    pub nets: u64,
     /// When it is called next.
     pub timer: u64,
     /// The oracle knows which life it lives.
@@ -131,7 +135,9 @@ impl Process {
             lose_mail: false,
             queue: vec![],
             lanes: BTreeMap::new(),
-            link: [0; 2],
+            sent: BTreeMap::new(),
+            link: [(0, 0); 2],
+            nets: 0,
             timer: 0,
             is_noted: false,
             told_of_newer: false,
@@ -152,8 +158,14 @@ impl Process {
     }
 
     /// Puts what a read brought into the row store, and says it as the pump would.
-    pub fn take_in(&mut self, history: &History, random: &mut Random, id: CommandId, said: Vec<Said>, finished: bool) -> Input {
-        let one_batch_a_table = random.chance(500);
+    pub fn take_in(
+        &mut self,
+        history: &History,
+        one_batch_a_table: bool,
+        id: CommandId,
+        said: Vec<Said>,
+        finished: bool,
+    ) -> Input {
         let mut batch_of: BTreeMap<Tab, BatchId> = BTreeMap::new();
         let mut fresh = vec![];
         let mut events = vec![];
@@ -240,6 +252,11 @@ impl Process {
     /// What was netted under an attempt.
     pub fn netted(&self, attempt: AttemptId) -> Option<(Tab, Netted)> {
         self.netted.get(&attempt).cloned()
+    }
+
+    /// The table of what was netted under an attempt.
+    pub fn table_of(&self, attempt: AttemptId) -> Option<Tab> {
+        self.netted.get(&attempt).map(|(table, _)| *table)
     }
 
     /// What was netted is needed no more.

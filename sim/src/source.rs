@@ -11,14 +11,14 @@ use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transa
 
 use crate::history::{History, Kind, Place, RowImage, Tab, coordinate, schema_coordinate};
 use crate::plan::SourcePlan;
-use crate::random::{Random, mix};
+use fault_scenarios::{Dice, EmptyTransactions, Small, mix};
 
 /// The source, and what it has been made to forget.
 #[derive(Clone, Debug)]
 pub struct Source {
     history: Rc<History>,
     plan: SourcePlan,
-    random: Random,
+    dice: Rc<Dice>,
     /// All that can no longer be streamed.
     pub floor: Position,
     /// All that was acknowledged.
@@ -60,6 +60,20 @@ struct Reader {
     schemas: BTreeMap<Tab, u32>,
     server: u32,
     lies: bool,
+    /// Its number, and how many small choices it has made.
+    rolled: [u64; 2],
+}
+
+impl Reader {
+    fn roll(&mut self, dice: &Dice, n: u64) -> u64 {
+        self.rolled[1] += 1;
+        dice.roll(Small::Reading, &self.rolled, n)
+    }
+
+    fn chance(&mut self, dice: &Dice, permille: u64) -> bool {
+        self.rolled[1] += 1;
+        dice.chance(Small::Reading, &self.rolled, permille)
+    }
 }
 
 /// What opening the log says.
@@ -112,11 +126,11 @@ pub enum Said {
 
 impl Source {
     /// A source of this log.
-    pub fn new(history: Rc<History>, plan: SourcePlan, random: Random) -> Self {
+    pub fn new(history: Rc<History>, plan: SourcePlan, dice: Rc<Dice>) -> Self {
         Self {
             history,
             plan,
-            random,
+            dice,
             floor: Position::START,
             acknowledged: Position::START,
             purged: false,
@@ -166,8 +180,16 @@ impl Source {
             self.lies.insert(session);
         }
         let next = vec![(0, 0); self.history.streams.len()];
-        let reader =
-            Reader { tables, next, begun: BTreeSet::new(), divided: vec![], schemas: BTreeMap::new(), server: self.server, lies };
+        let reader = Reader {
+            tables,
+            next,
+            begun: BTreeSet::new(),
+            divided: vec![],
+            schemas: BTreeMap::new(),
+            server: self.server,
+            lies,
+            rolled: [session.0, 0],
+        };
         self.readers.insert(session, reader);
         Ok(Opened { session, identity: self.identity(now), floor: self.floor.clone(), end: self.end(now) })
     }
@@ -207,20 +229,17 @@ impl Source {
         }
     }
 
-    /// The source forgets some transactions more, whatever was acknowledged.
-    pub fn purge(&mut self, now: u64) {
+    /// The source forgets so many transactions of a stream more, whatever was acknowledged; false if there are none.
+    pub fn purge(&mut self, now: u64, stream: usize, more: usize) -> bool {
         let end = self.history.end(now);
-        for stream in 0..self.history.streams.len() {
-            let name = self.history.streams[stream].clone();
-            let gone = |tx: &&usize| self.history.holds(&self.floor, **tx);
-            let skip = self.history.of_stream[stream].iter().filter(gone).count();
-            let more = self.random.below(8) as usize;
-            let last = self.history.of_stream[stream].iter().skip(skip).take(more).rfind(|tx| self.history.holds(&end, **tx));
-            if let Some(tx) = last {
-                self.floor.join_with(&Position::of(name, Offset(self.history.transactions[*tx].end)));
-                self.purged = true;
-            }
-        }
+        let name = self.history.streams[stream].clone();
+        let gone = |tx: &&usize| self.history.holds(&self.floor, **tx);
+        let skip = self.history.of_stream[stream].iter().filter(gone).count();
+        let last = self.history.of_stream[stream].iter().skip(skip).take(more).rfind(|tx| self.history.holds(&end, **tx));
+        let Some(tx) = last else { return false };
+        self.floor.join_with(&Position::of(name, Offset(self.history.transactions[*tx].end)));
+        self.purged = true;
+        true
     }
 
     /// Reads on in a session, or from a new beginning.
@@ -246,6 +265,7 @@ impl Source {
         if (0..reader.next.len()).any(|stream| self.is_below_floor(stream, reader.next[stream].0)) {
             return Err(LogFailure::PositionLost { why: "the log does not reach back so far any more".into() });
         }
+        let dice = self.dice.clone();
         let mut said = vec![];
         let mut rows = 0;
         while rows < rows_max && said.len() < 40 {
@@ -254,12 +274,13 @@ impl Source {
                 break;
             }
             let inside: Vec<usize> = ready.iter().copied().filter(|s| reader.next[*s].1 > 0).collect();
-            let stays = !inside.is_empty() && (!self.plan.interleaves_inside || self.random.chance(600));
-            let stream = *if stays { self.random.pick(&inside) } else { self.random.pick(&ready) };
-            for _ in 0..self.random.range(1, 12) {
+            let changes_over = inside.is_empty() || (self.plan.interleaves_inside && reader.chance(&dice, 400));
+            let of = if changes_over { &ready } else { &inside };
+            let stream = of[reader.roll(&dice, of.len() as u64) as usize];
+            for _ in 0..12 - reader.roll(&dice, 12) {
                 let before = reader.next[stream].0;
                 rows += self.step(&mut reader, stream, &mut said);
-                if self.random.chance(self.plan.keepalives) {
+                if reader.chance(&dice, self.plan.keepalives) {
                     self.keepalive(&reader, stream, &mut said);
                 }
                 if reader.next[stream].0 != before || rows >= rows_max {
@@ -274,7 +295,7 @@ impl Source {
         }
         let done = self.history.of_stream.iter().zip(&reader.next).all(|(stream, next)| next.0 == stream.len());
         let finished = self.plan.finishes && done && at_end && self.cut_short.is_none();
-        let speaks = self.plan.keepalives > 0 || self.plan.empty_transactions > 0;
+        let speaks = self.plan.keepalives > 0 || self.plan.empty_transactions != EmptyTransactions::End;
         if speaks && at_end && (said.is_empty() || finished) {
             let appeared: Vec<usize> = (0..reader.next.len()).filter(|s| self.history.appears[*s] <= now).collect();
             for stream in appeared {
@@ -307,9 +328,9 @@ impl Source {
             reader.next[stream] = (number + 1, 0);
             reader.begun.remove(&stream);
             match (silent, self.plan.empty_transactions) {
-                (true, 1) if reader.begun.is_empty() => said.push(Said::Keepalive(upto.clone())),
-                (true, 1 | 2) => return 0,
-                _ => said.push(Said::Ended(transaction, upto.clone())),
+                (true, EmptyTransactions::Keepalive) if reader.begun.is_empty() => said.push(Said::Keepalive(upto.clone())),
+                (true, EmptyTransactions::Keepalive | EmptyTransactions::Silent) => return 0,
+                (false, _) | (true, EmptyTransactions::End) => said.push(Said::Ended(transaction, upto.clone())),
             }
             self.told.join_with(&upto);
             return 0;
@@ -342,11 +363,12 @@ impl Source {
             self.lies_told += 1;
         }
         let count = rows.len();
+        let dice = self.dice.clone();
+        let joins = !reader.chance(&dice, 300);
         let divided_here = |before: &Coordinate| {
             let name = &self.history.tables[c.table];
             reader.divided.iter().any(|(t, x, at_row)| t == name && *x == transaction && *before <= *at_row && *at_row < at)
         };
-        let joins = self.random.chance(700);
         match said.last_mut() {
             Some(Said::Rows { table, transaction: x, rows: r, last: l, digest: d, .. })
                 if joins && *table == c.table && *x == transaction && !divided_here(l) && r[0].schema == c.schema =>

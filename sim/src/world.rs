@@ -5,6 +5,7 @@ mod hands;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use fault_scenarios::{Command as Name, Dice, EmptyTransactions, Small, Then};
 use kernel::coordinator::{Input, Output};
 use kernel::id::{Incarnation, Token};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
@@ -17,7 +18,6 @@ use crate::oracle::durability::{self, Smeared};
 use crate::oracle::{Verdict, View, Violation, outcomes, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Mail, Process};
-use crate::random::Random;
 use crate::sinks::{Commit, Landed, Staging, Target, Versioned};
 use crate::source::Source;
 
@@ -39,11 +39,11 @@ pub struct World {
     pub away: BTreeSet<Tab>,
     /// The sinks refuse some values.
     pub rejects: bool,
-    /// Sessions are lost, reads fail.
+    /// Faults happen.
     pub unsteady: bool,
     /// What the oracle remembers.
     pub memory: Memory,
-    random: Random,
+    dice: Rc<Dice>,
     /// Now.
     pub now: u64,
 }
@@ -79,9 +79,14 @@ pub struct Memory {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
+/// What the small choices about a command are rolled by.
+pub fn key(name: &Name) -> [u64; 4] {
+    [name.process as u64, name.what as u64, name.table.map_or(0, |t| t as u64 + 1), u64::from(name.nth)]
+}
+
 impl World {
     /// The world before anything happens.
-    pub fn new(plan: Rc<Plan>, random: &mut Random) -> Self {
+    pub fn new(plan: Rc<Plan>, dice: Rc<Dice>) -> Self {
         let history = Rc::new(plan.history.clone());
         let target = |staging: bool| {
             if staging { Target::Staging(Staging::default()) } else { Target::Versioned(Versioned::default()) }
@@ -99,9 +104,9 @@ impl World {
             ..Memory::default()
         };
         Self {
-            source: Source::new(history.clone(), plan.source.clone(), Random::new(random.draw())),
+            source: Source::new(history.clone(), plan.source.clone(), dice.clone()),
             targets: plan.tables.iter().map(|t| target(t.staging)).collect(),
-            rejects: plan.faults.rejects,
+            rejects: true,
             unsteady: true,
             history,
             plan,
@@ -109,7 +114,7 @@ impl World {
             record_writes: 0,
             away: BTreeSet::new(),
             memory,
-            random: Random::new(random.draw()),
+            dice,
             now: 0,
         }
     }
@@ -139,22 +144,25 @@ impl World {
         Token::from(format!("r{}", self.record_writes).as_str())
     }
 
-    /// A command lands.
-    pub fn land(&mut self, number: usize, process: &mut Process, command: &Command) -> Option<Mail> {
+    /// A command lands. What goes wrong with it is taken out of `twist` if it does.
+    pub fn land(&mut self, name: &Name, process: &mut Process, command: &Command, twist: &mut Option<Then>) -> Option<Mail> {
         match command {
             Command::Write { attempt, table, netted } => {
                 let outcome = self.write(*table, *attempt, netted);
                 Some(Mail::Worker(WorkerInput::Wrote { attempt: *attempt, outcome }))
             }
-            Command::Coordinator(output) => self.land_output(number, process, output),
+            Command::Coordinator(output) => self.land_output(name, process, output, twist),
         }
     }
 
-    fn land_output(&mut self, number: usize, process: &mut Process, output: &Output) -> Option<Mail> {
-        let read_fails = self.unsteady && self.random.chance(self.plan.faults.read_fails);
+    fn land_output(&mut self, name: &Name, process: &mut Process, output: &Output, twist: &mut Option<Then>) -> Option<Mail> {
+        let unsteady = self.unsteady;
+        let mut goes_wrong = |then: Then| unsteady && twist.take_if(|t| *t == then).is_some();
         let failed = |id| Some(Mail::Fact(Input::Failed { id, why: "no answer".into() }));
         match output {
-            Output::ReadPipelineState { id } | Output::RecoverTable { id, .. } | Output::Resolve { id, .. } if read_fails => {
+            Output::ReadPipelineState { id } | Output::RecoverTable { id, .. } | Output::Resolve { id, .. }
+                if goes_wrong(Then::Fails) =>
+            {
                 failed(*id)
             }
             Output::ReadPipelineState { id } => {
@@ -171,7 +179,7 @@ impl World {
                 Some(Mail::Fact(Input::TableRecovered { id: *id, table: table.clone(), state, token: target.token() }))
             }
             Output::OpenLog { id } => {
-                let lies = self.unsteady && self.random.chance(self.plan.faults.lies);
+                let lies = goes_wrong(Then::Lies);
                 match self.source.open(self.now, process.tables.clone(), lies) {
                     Ok(opened) => {
                         self.memory.ends_told.push(opened.end.clone());
@@ -183,7 +191,7 @@ impl World {
                 }
             }
             Output::ReadLog { id, session, restart, bytes_max } => {
-                if self.unsteady && self.random.chance(self.plan.faults.session) {
+                if goes_wrong(Then::LosesTheSession) {
                     let failure = LogFailure::SessionLost { why: "the connection broke".into() };
                     return Some(Mail::Fact(Input::LogFailed { id: *id, failure }));
                 }
@@ -196,7 +204,7 @@ impl World {
                 let tab = self.history.table(table)?;
                 let (state, staged) = ((**state).clone(), staged.clone());
                 let commit = Commit { token: token.clone(), state, staged, truncate_first: *truncate_first };
-                let outcome = self.commit(number, process, tab, &commit);
+                let outcome = self.commit(name, process, tab, &commit, twist);
                 Some(Mail::Fact(Input::Committed { id: *id, table: table.clone(), outcome }))
             }
             Output::Resolve { id, table, commit, incarnation } => match &self.targets[self.history.table(table)?] {
@@ -234,7 +242,7 @@ impl World {
     // ---- sinks
 
     fn refuses(&self, value: Option<Value>) -> bool {
-        self.rejects && value.is_some_and(|v| v % 61 == 7)
+        self.rejects && value.is_some_and(|v| self.plan.refused.contains(&v))
     }
 
     fn write(&mut self, table: Tab, attempt: kernel::id::AttemptId, netted: &crate::sinks::Netted) -> WriteOutcome {
@@ -255,12 +263,19 @@ impl World {
         WriteOutcome::Written
     }
 
-    fn commit(&mut self, number: usize, process: &mut Process, table: Tab, commit: &Commit) -> CommitOutcome {
+    fn commit(
+        &mut self,
+        name: &Name,
+        process: &mut Process,
+        table: Tab,
+        commit: &Commit,
+        twist: &mut Option<Then>,
+    ) -> CommitOutcome {
         if self.away.contains(&table) {
             return CommitOutcome::Transient { why: "the sink is away".into() };
         }
         let before = self.targets[table].state().cloned();
-        let looks_first = self.random.chance(500);
+        let looks_first = self.dice.chance(Small::Looks, &key(name), 500);
         let (outcome, landed) = match &mut self.targets[table] {
             Target::Staging(target) => target.commit(commit),
             Target::Versioned(target) => {
@@ -275,29 +290,29 @@ impl World {
                 }
             }
         };
-        let outcome = self.perhaps_as_a_conflict(table, outcome);
+        let outcome = self.perhaps_as_a_conflict(table, outcome, twist);
         self.judge("staged-published-at-most-once", outcomes::staged_published_at_most_once(&landed));
         self.judge("staged-kept-while-unknown", outcomes::staged_kept_while_unknown(&landed));
         self.judge("only-current-incarnation-deletes", outcomes::discarded_was_not_needed(&landed));
         if matches!(landed, Landed::Shown) {
             self.count("commits");
-            self.judge_commit(number, process, table, before.as_ref(), commit);
+            self.judge_commit(process, table, before.as_ref(), commit);
         }
         outcome
     }
 
     /// A sink may find its own commit there when it tries again by itself, and say so.
-    fn perhaps_as_a_conflict(&mut self, table: Tab, outcome: CommitOutcome) -> CommitOutcome {
-        let staging = self.plan.tables[table].staging && self.plan.faults.unknown > 0 && self.unsteady;
+    fn perhaps_as_a_conflict(&mut self, table: Tab, outcome: CommitOutcome, twist: &mut Option<Then>) -> CommitOutcome {
+        let staging = self.plan.tables[table].staging && self.unsteady;
         match outcome {
-            CommitOutcome::Durable { token } if staging && self.random.chance(40) => {
+            CommitOutcome::Durable { token } if staging && twist.take_if(|t| *t == Then::IsCalledAConflict).is_some() => {
                 CommitOutcome::Conflict { found: self.targets[table].state().cloned().map(Box::new), token }
             }
             outcome => outcome,
         }
     }
 
-    fn judge_commit(&mut self, number: usize, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
+    fn judge_commit(&mut self, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
         let state = &commit.state;
         let history = self.history.clone();
         // A claim of a table without a state says nothing of where its copy begins.
@@ -375,7 +390,6 @@ impl World {
                 remembered.remove(0);
             }
         }
-        let _ = number;
         // Where nothing compares, a life may claim an older state than the one that an older life wrote meanwhile.
         if !self.plan.tables[table].staging && before.is_some_and(|b| b.incarnation != state.incarnation && b.cut != state.cut) {
             self.memory.effective[table] = None;
@@ -484,7 +498,8 @@ impl World {
         let (Some(record), Some(entry)) = (self.record.clone(), self.entry(table).cloned()) else { return };
         // A keepalive between two transactions may be told in one reading and not in another.
         let quiet = record.quiet.offset(&self.history.streams[0]).0;
-        let ends = self.plan.source.empty_transactions < 2 && self.history.transactions.iter().any(|t| t.end == quiet);
+        let ends = self.plan.source.empty_transactions != EmptyTransactions::Silent
+            && self.history.transactions.iter().any(|t| t.end == quiet);
         if !exact || !ends {
             return;
         }

@@ -1,5 +1,6 @@
 //! What a process says: each of its commands, and when and how the world answers it.
 
+use super::trace::brief;
 use super::*;
 
 impl Engine {
@@ -11,7 +12,8 @@ impl Engine {
         while let Some(output) = self.processes[process].coordinator.poll_output() {
             any = true;
             self.tell(|| format!("p{process} > {output:?}"));
-            self.hash.note(self.now, &output);
+            self.trace.story(self.now, || Some(format!("p{process} {}", tell::output(&output)?)));
+            self.hash.note(self.now, process, &output);
             self.says(process, output);
         }
         let p = &self.processes[process];
@@ -49,7 +51,7 @@ impl Engine {
                 let pinned = self.processes[process].pin(&message);
                 self.world.judge("rows-held-equal-rows-known", pinned);
                 let at = self.link(process, 0);
-                self.at(at, Event::Arrive { process, mail: Mail::Worker(WorkerInput::Told(message)) });
+                self.at(at, Event::Arrive { process, mail: Mail::Worker(WorkerInput::Told(message)), of: None });
             }
             Output::Started { table, state, floor, lost } => {
                 let Some(tab) = self.world.history.table(&table) else { return };
@@ -87,8 +89,9 @@ impl Engine {
                 let Some(table) = self.world.history.table(&part.table) else { return };
                 let keyed = self.plan.tables[table].keyed;
                 let netted = self.processes[process].net(attempt, table, first_version, keyed);
-                let at = self.now + self.random.range(0, 2);
-                self.at(at, Event::Arrive { process, mail: Mail::Worker(netted) });
+                self.processes[process].nets += 1;
+                let at = self.now + self.dice.roll(Small::Netting, &[process as u64, self.processes[process].nets], 3);
+                self.at(at, Event::Arrive { process, mail: Mail::Worker(netted), of: None });
             }
             WorkerOutput::Write { attempt, .. } => {
                 if let Some((table, netted)) = self.processes[process].netted(attempt) {
@@ -97,114 +100,109 @@ impl Engine {
             }
             WorkerOutput::Forget { attempt } => self.processes[process].forget(attempt),
             WorkerOutput::Written { attempt, outcome } => {
+                let of = self.processes[process].table_of(attempt).map(|t| self.name(process, What::Written, Some(t)));
                 let at = self.link(process, 1);
-                self.at(at, Event::Arrive { process, mail: Mail::Fact(Input::Written { attempt, outcome }) });
+                self.at(at, Event::Arrive { process, mail: Mail::Fact(Input::Written { attempt, outcome }), of });
             }
         }
     }
 
     /// When a message arrives: a session keeps its order.
     pub(super) fn link(&mut self, process: usize, direction: usize) -> u64 {
-        let at = (self.now + self.random.range(0, 2)).max(self.processes[process].link[direction]);
-        self.processes[process].link[direction] = at;
+        let (last, number) = self.processes[process].link[direction];
+        let after = self.dice.roll(Small::Link, &[process as u64, direction as u64, number], 3);
+        let at = (self.now + after).max(last);
+        self.processes[process].link[direction] = (at, number + 1);
         at
     }
 
-    /// What a scenario has happen at a time.
-    pub(super) fn act(&mut self, step: usize) {
-        match self.script[step].1.clone() {
-            Then::Dies(process) => {
-                self.kill(process);
-                self.processes[process].lose_mail = false;
-                self.need_a_life();
-            }
-            Then::StandsStill(process, until) => {
-                self.tell(|| format!("p{process} stands still"));
-                self.processes[process].paused = true;
-                self.at(until, Event::Wake { process });
-                self.need_a_life();
-            }
-            Then::IsSetBack(table, steps) => {
-                self.world.roll_back(table, steps);
-            }
-            Then::Asked(process, operator) => {
-                if let Operator::Release(name) = &operator
-                    && let Some(table) = self.world.history.table(name)
-                {
-                    self.world.excuse(table);
-                }
-                self.arrive(process, Mail::Fact(Input::Operator(operator)));
-            }
-            Then::LandsAt(_) | Then::IsLost | Then::AnswerIsLost | Then::SenderDies => {}
-        }
-    }
-
-    /// What a scenario has become of a command, if it speaks of it.
-    pub(super) fn scripted(&mut self, process: usize, command: &Command) -> Option<Then> {
-        let mut then = None;
-        for step in 0..self.script.len() {
-            let When::Sends { process: p, what, table, nth } = self.script[step].0 else { continue };
-            let (is, of) = kind(command);
-            let same_table = table.is_none() || table == of.and_then(|name| self.world.history.table(&name));
-            if p == process && is == what && same_table {
-                self.occasions[step] += 1;
-                if self.occasions[step] == nth {
-                    then = then.or(Some(self.script[step].1.clone()));
-                }
-            }
-        }
-        then
+    /// The name of the next command of this kind.
+    pub(super) fn name(&mut self, process: usize, what: What, table: Option<Tab>) -> Name {
+        let nth = self.processes[process].sent.entry((what, table)).or_default();
+        *nth += 1;
+        Name { process, what, table, nth: *nth }
     }
 
     /// Sends a command on its way, and decides what becomes of it.
     pub(super) fn send(&mut self, process: usize, command: Command) {
-        match self.scripted(process, &command) {
-            Some(Then::LandsAt(at)) => return self.at(at, Event::Land { process, command, fate: Fate::Answered }),
-            Some(Then::IsLost) => return self.answer(process, self.now + 2, unknown(&command)),
-            Some(Then::AnswerIsLost) => return self.at(self.now + 1, Event::Land { process, command, fate: Fate::AnswerLost }),
-            Some(Then::SenderDies) => {
-                self.kill(process);
-                self.processes[process].lose_mail = false;
-                return self.need_a_life();
+        let (what, table) = self.kind(process, &command);
+        let name = self.name(process, what, table);
+        let when = When::Sends(name);
+        let mut at = self.now + 1 + self.dice.roll(Small::Latency, &key(&name), 2);
+        let (mut fate, mut twist) = (None, None);
+        for then in self.ask(when, &Moment::default()) {
+            match then {
+                Then::Takes(n) => {
+                    at = self.now + n.max(1);
+                    self.fire(when, then);
+                }
+                Then::LandsAt(time) => {
+                    at = time.max(self.now + 1);
+                    self.fire(when, then);
+                }
+                Then::SenderDies => {
+                    self.fire(when, then);
+                    self.kill(process, false);
+                    return self.need_a_life();
+                }
+                Then::IsLost | Then::AnswerIsLost | Then::LandsLate(_) => fate = Some(then),
+                then => twist = Some(then),
             }
-            _ => {}
         }
-        let calm = self.stage != Stage::Faults;
-        let slow = if self.random.chance(100) && !calm { self.plan.faults.slow.max(2) } else { 2 };
-        let mut at = self.now + self.random.range(1, slow);
         if let Some(lane) = self.lane(&command) {
             let last = self.processes[process].lanes.entry(lane).or_default();
             at = at.max(*last + 1);
             *last = at;
         }
-        if let (Command::Coordinator(Output::Acknowledge { session, .. }), false) = (&command, calm)
-            && self.random.chance(self.plan.faults.lost_acknowledgement)
-        {
-            // An acknowledgement has no answer: it is lost with its session.
-            self.world.count("acknowledgement-lost");
-            return self.world.source.end_session(*session);
-        }
-        // That the record can't be read by chance is the world's to say (`read_fails`).
-        let reads = matches!(command, Command::Coordinator(Output::ReadPipelineState { .. }));
-        let answer = unknown(&command).filter(|_| !reads);
-        if calm || answer.is_none() || !self.random.chance(self.plan.faults.unknown) {
-            return self.at(at, Event::Land { process, command, fate: Fate::Answered });
-        }
-        let heard = at + self.random.range(1, 4);
-        match self.random.below(3) {
-            0 => self.at(at, Event::Land { process, command, fate: Fate::AnswerLost }),
-            1 => self.answer(process, heard, answer),
-            _ => {
-                self.answer(process, heard, answer);
-                let late = at + self.random.range(5, 80);
-                self.at(late, Event::Land { process, command, fate: Fate::LandsLate });
+        let (answer, heard) = (unknown(&command), at + 1 + self.dice.roll(Small::Unknown, &key(&name), 4));
+        let fate = match fate {
+            None => Fate::Answered,
+            Some(then) => {
+                self.fire(when, then.clone());
+                match (then, &command) {
+                    (_, Command::Coordinator(Output::Acknowledge { session, .. })) => {
+                        // An acknowledgement has no answer: it is lost with its session.
+                        self.world.count("acknowledgement-lost");
+                        return self.world.source.end_session(*session);
+                    }
+                    (Then::IsLost, _) => return self.answer(name, heard, answer),
+                    (Then::LandsLate(late), _) => {
+                        self.answer(name, heard, answer);
+                        at += late;
+                        Fate::LandsLate
+                    }
+                    _ => Fate::AnswerLost,
+                }
             }
+        };
+        self.at(at, Event::Land { command, sent: Sent { name, fate, twist } });
+    }
+
+    pub(super) fn answer(&mut self, of: Name, at: u64, mail: Option<Mail>) {
+        if let Some(mail) = mail {
+            self.at(at, Event::Arrive { process: of.process, mail, of: Some(of) });
         }
     }
 
-    pub(super) fn answer(&mut self, process: usize, at: u64, mail: Option<Mail>) {
-        if let Some(mail) = mail {
-            self.at(at, Event::Arrive { process, mail });
+    /// What a scenario calls a command, and the table that it is about.
+    fn kind(&self, process: usize, command: &Command) -> (What, Option<Tab>) {
+        let of = |table| self.world.history.table(table);
+        match command {
+            Command::Write { table, .. } => (What::Write, Some(*table)),
+            Command::Coordinator(output) => match output {
+                Output::ReadPipelineState { .. } => (What::ReadRecord, None),
+                Output::StorePipelineState { .. } if self.processes[process].is_noted => (What::Record, None),
+                Output::StorePipelineState { .. } => (What::Take, None),
+                Output::RecoverTable { table, .. } => (What::Recover, of(table)),
+                Output::OpenLog { .. } => (What::Open, None),
+                Output::Commit { table, state, .. } if is_a_claim(state) => (What::Claim, of(table)),
+                Output::Commit { table, .. } => (What::Commit, of(table)),
+                Output::Resolve { table, .. } => (What::Resolve, of(table)),
+                Output::ReleaseStaged { table, .. } => (What::Release, of(table)),
+                Output::DiscardOlder { table, .. } => (What::Discard, of(table)),
+                Output::Acknowledge { .. } => (What::Acknowledge, None),
+                _ => (What::Read, None),
+            },
         }
     }
 
@@ -220,30 +218,40 @@ impl Engine {
         }
     }
 
-    pub(super) fn land(&mut self, process: usize, command: Command, fate: Fate) {
+    pub(super) fn land(&mut self, command: Command, sent: Sent) {
+        let Sent { name, fate, mut twist } = sent;
+        let process = name.process;
         let p = &mut self.processes[process];
         if !p.alive && p.lose_mail {
             return;
         }
-        let answer = self.world.land(process, p, &command);
+        let goes_wrong = twist.clone();
+        let answer = self.world.land(&name, p, &command, &mut twist);
+        if let (Some(then), None) = (goes_wrong, twist) {
+            self.fire(When::Sends(name), then);
+        }
         self.tell(|| format!("p{process} landed {} {fate:?}", brief(&command)));
+        let changes_something = matches!(name.what, What::Take | What::Record | What::Commit | What::Claim | What::Acknowledge);
+        self.trace.story(self.now, || changes_something.then(|| format!("    p{process}'s {name} lands")));
+        let when = When::Lands(name);
+        let happens = self.ask(when, &Moment { recovers: self.recovers(process), ..Moment::default() });
         if fate != Fate::LandsLate {
             let answer = if fate == Fate::AnswerLost { unknown(&command) } else { answer };
-            let slow = if self.random.chance(100) && self.stage == Stage::Faults { self.plan.faults.slow.max(2) } else { 2 };
-            let at = self.now + self.random.range(1, slow);
-            self.answer(process, at, answer);
+            let mut at = self.now + 1 + self.dice.roll(Small::Answer, &key(&name), 2);
+            if let (Some(Then::AnswerTakes(n)), true) = (happens.first(), answer.is_some()) {
+                at = self.now + (*n).max(1);
+                self.fire(when, Then::AnswerTakes(*n));
+            }
+            self.answer(name, at, answer);
         }
-        if !matches!(command, Command::Coordinator(Output::ReadLog { .. })) {
-            self.fault(process);
-        }
+        self.befall(when, happens);
     }
 
     /// A life ended by itself: for a reason that is true?
     pub(super) fn stopped(&mut self, process: usize, reason: &StopReason) {
         self.processes[process].alive = false;
         self.note_marks(process);
-        let (faults, now) = (self.plan.faults.clone(), self.now);
-        let healed_long_ago = self.stage != Stage::Faults && now > self.last + 500;
+        let healed_long_ago = self.stage != Stage::Faults && self.now > self.plan.heals + 400;
         let wrong = |what: &str| Err(format!("p{process} stopped, {what}: {reason:?}"));
         match reason {
             StopReason::Violation { rule, dump } => self.world.judge(rule, Err(format!("p{process}: {dump}"))),
@@ -255,7 +263,8 @@ impl Engine {
                 }
             }
             StopReason::PositionLost { .. } => {
-                if faults.replaced == 0 && faults.cut_short == 0 && faults.purge == 0 {
+                let gone = |then: &Then| matches!(then, Then::AnotherLog(_) | Then::CutShort { .. } | Then::Forgets(..));
+                if !self.has_happened(gone) {
                     self.world.judge("start-within-streamable", wrong("the log was always there"));
                 }
             }
@@ -265,7 +274,7 @@ impl Engine {
                 }
             }
             StopReason::Poison { .. } => {
-                if faults.poison == 0 {
+                if !self.has_happened(|then| matches!(then, Then::Unreadable(_))) {
                     self.world.judge("every-wait-has-an-exit", wrong("there was nothing unreadable"));
                 }
                 self.judge_drained(process);
@@ -280,11 +289,12 @@ impl Engine {
 
     pub(super) fn judge_drained(&mut self, process: usize) {
         self.world.count("ended-drained");
+        let poisoned = self.has_happened(|then| matches!(then, Then::Unreadable(_)));
         let p = &self.processes[process];
         let status = p.coordinator.status();
         let owed = status.tables.values().map(|t| t.rows_owed).sum();
         let mut behind = None;
-        if p.until_current && !p.asked_to_drain && self.plan.faults.poison == 0 {
+        if p.until_current && !p.asked_to_drain && !poisoned {
             let end = p.first_end.clone().unwrap_or_default();
             for (name, table) in status.tables.iter().filter(|(_, t)| t.phase == Phase::Streaming) {
                 let Some(tab) = self.world.history.table(name) else { continue };
@@ -339,56 +349,7 @@ pub(super) fn incarnation_of(fact: &Input) -> Option<Incarnation> {
     }
 }
 
-/// What a scenario calls a command, and the table that it is about.
-pub(super) fn kind(command: &Command) -> (&'static str, Option<TableName>) {
-    match command {
-        Command::Write { .. } => ("write", None),
-        Command::Coordinator(Output::Commit { table, .. }) => ("commit", Some(table.clone())),
-        Command::Coordinator(Output::StorePipelineState { .. }) => ("record", None),
-        Command::Coordinator(Output::Acknowledge { .. }) => ("acknowledge", None),
-        Command::Coordinator(Output::ReadPipelineState { .. }) => ("ask", None),
-        Command::Coordinator(Output::Resolve { table, .. }) => ("resolve", Some(table.clone())),
-        Command::Coordinator(_) => ("", None),
-    }
-}
-
-pub(super) fn brief(command: &Command) -> String {
-    match command {
-        Command::Write { attempt, table, .. } => format!("write {attempt:?} t{table}"),
-        Command::Coordinator(Output::Commit { table, state, .. }) => format!("commit {table} {:?}", state.commit),
-        Command::Coordinator(Output::StorePipelineState { new, .. }) => format!("record quiet {}", new.quiet),
-        Command::Coordinator(output) => {
-            let text = format!("{output:?}");
-            text.split_once(' ').map_or(text.clone(), |(name, _)| name.to_string())
-        }
-    }
-}
-
-/// A hash that is the same on every machine.
-pub(super) struct TraceHash(pub(super) u64);
-
-impl TraceHash {
-    pub(super) fn note(&mut self, now: u64, what: &impl Hash) {
-        self.write_u64(now);
-        what.hash(self);
-        self.0 = mix(self.0);
-    }
-}
-
-impl Hasher for TraceHash {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
+/// A claim says who lives, and nothing of the data: the commit that it names is another life's, or none.
+fn is_a_claim(state: &TableState) -> bool {
+    state.commit.number == 0 || state.commit.incarnation != state.incarnation
 }

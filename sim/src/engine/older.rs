@@ -3,6 +3,12 @@
 use super::*;
 
 impl Engine {
+    /// How long the slowest command or answer took.
+    fn slowest(&self) -> u64 {
+        let takes = |step: &Step| if let Then::Takes(n) | Then::AnswerTakes(n) = step.then { n } else { 0 };
+        self.fired.iter().map(takes).max().unwrap_or(0)
+    }
+
     pub(super) fn is_superseded(&self, process: usize) -> bool {
         let ours = self.processes[process].coordinator.incarnation();
         self.world.record.as_ref().is_some_and(|r| Incarnation(0) < ours && ours < r.incarnation)
@@ -11,7 +17,7 @@ impl Engine {
     /// A life that a newer one has superseded stops in time. Judged when nothing goes wrong any more: then a question is answered.
     pub(super) fn judge_older_lives(&mut self) {
         let config = &self.plan.config;
-        let bound = config.validate_interval.0 + config.retry.most.0 + 2 * self.plan.faults.slow + 20;
+        let bound = config.validate_interval.0 + config.retry.most.0 + 2 * self.slowest() + 20;
         for process in 0..self.processes.len() {
             if self.stage == Stage::Faults || !self.lives(process) || !self.is_superseded(process) {
                 continue;

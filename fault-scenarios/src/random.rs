@@ -12,6 +12,11 @@ impl Random {
         random
     }
 
+    /// Numbers for what these parts name together.
+    pub fn of(parts: &[u64]) -> Self {
+        Self(parts.iter().fold(0x5DEE_CE66_D5DE_ECE6, |sum, part| mix(sum ^ part.wrapping_add(0x9E37_79B9_7F4A_7C15))))
+    }
+
     /// Any number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
