@@ -154,6 +154,13 @@ pub trait Source: Send + Sync {
     /// Checks everything that could go wrong, without changing anything.
     async fn preflight(&self, tables: &[TableRequest]) -> Vec<Finding>;
 
+    /// Makes at the source what its settings allow to be made and reading these tables needs: a slot, a publication. Only a run
+    /// calls it, before it describes them; nothing else here changes anything at the source but `acknowledge`.
+    async fn prepare(&self, tables: &[TableRequest]) -> Result<(), Error> {
+        let _ = tables;
+        Ok(())
+    }
+
     /// Describes the tables asked for, all of them or one error that names every problem. `stored` holds the schema under
     /// which a table's copy was made, where there is one: what was inferred then stays as it is.
     async fn describe(

@@ -80,6 +80,7 @@ impl TokioEnv {
                     }
                 }
                 let requests: Vec<_> = self.plans.values().map(|p| p.request.clone()).collect();
+                self.source.prepare(&requests).await?;
                 let described = self.source.describe(&requests, &stored).await?;
                 let mut agreed = BTreeMap::new();
                 for table in described {
