@@ -9,7 +9,7 @@ use kernel::config::{self, CheckpointLimits, Config, Join, Retry, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
 use rows::{TableSchema, Type};
-use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, Pipeline, TableSpec, WriteMode};
+use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, Pipeline, SnapshotMode, TableSpec, WriteMode};
 
 /// What a run does with one table.
 #[derive(Clone, Debug)]
@@ -104,7 +104,11 @@ const BUDGET_BYTES_MAX: u64 = 64 << 20;
 pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all: bool, until_current: bool) -> Config {
     let tables = pipeline.tables.iter().map(|table| {
         let config = TableConfig {
-            join: Join::Beginning,
+            join: match pipeline.snapshot {
+                _ if source_keeps_all => Join::Beginning,
+                SnapshotMode::Never => Join::Now,
+                SnapshotMode::Initial | SnapshotMode::Only | SnapshotMode::WhenNeeded => Join::Snapshot,
+            },
             keyed: table.write_mode == WriteMode::Upsert,
             state_with_data: capabilities.state == StateWrite::WithData,
             on_truncate: match pipeline.source.on_truncate {

@@ -9,7 +9,9 @@ use crate::duration::Duration;
 use crate::filter::Filter;
 use crate::settings::Settings;
 use crate::size::Size;
-use crate::words::{BeforeImage, MetadataSource, OnDelete, OnError, OnTruncate, OnValue, SchemaEvolution, WriteMode};
+use crate::words::{
+    BeforeImage, MetadataSource, OnDelete, OnError, OnTruncate, OnValue, SchemaEvolution, SnapshotMode, WriteMode,
+};
 
 /// One replication job.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Pipeline {
     pub sink: SinkSpec,
     /// The tables. Sources differ, and targets differ.
     pub tables: Vec<TableSpec>,
+    /// How rows that are older than the log get to the target.
+    pub snapshot: SnapshotMode,
     /// How long a transient fault is retried; `None` where the file does not say, since the default is the command's.
     pub give_up_after: Option<GiveUp>,
     /// Fields that the file leaves out and whose default in the Go urutau is another: `plan` names them, and the log does

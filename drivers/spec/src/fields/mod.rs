@@ -30,7 +30,7 @@ pub(crate) static PIPELINE: &[Field] = &[
     field("sink", Shape::Section(SINK), "Where rows go.").required(),
     field("tables", Shape::Sections(TABLE), "The tables to copy, at least one.").without("a source that discovers its tables"),
     field("retry", Shape::Section(RETRY), "What happens while something is away."),
-    field("snapshot", Shape::Section(SNAPSHOT), "How rows that are older than the log get to the target.").not_yet(),
+    field("snapshot", Shape::Section(SNAPSHOT), "How rows that are older than the log get to the target."),
 ];
 
 static RETRY: &[Field] = &[field(
@@ -41,7 +41,8 @@ static RETRY: &[Field] = &[field(
 .without("`15m`; `2m` with `--until-current`")];
 
 static SNAPSHOT: &[Field] = &[
-    field("mode", Shape::Word(SnapshotMode::WORDS), "When rows are read from the table itself.").default("initial"),
-    field("chunkRows", Shape::Number { least: 1, most: u32::MAX as u64 }, "Rows of one read.").default("20000"),
-    field("parallelism", Shape::Number { least: 1, most: 64 }, "Reads at the same time.").default("2"),
+    field("mode", Shape::Word(SnapshotMode::WORDS), "When rows are read from the table itself.")
+        .without("`initial`, which is not built yet: a source that is a database needs `never`"),
+    field("chunkRows", Shape::Number { least: 1, most: u32::MAX as u64 }, "Rows of one read.").default("20000").not_yet(),
+    field("parallelism", Shape::Number { least: 1, most: 64 }, "Reads at the same time.").default("2").not_yet(),
 ];

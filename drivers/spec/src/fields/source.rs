@@ -6,7 +6,7 @@ use crate::words::{OnDecodeError, OnTruncate};
 /// The kinds of source.
 static KINDS: &[Word] = &[
     word("jsonl", "Files of change events in JSON, one a line."),
-    word("postgres", "PostgreSQL, by logical replication.").not_yet(),
+    word("postgres", "PostgreSQL, by logical replication."),
     word("mysql", "MySQL, by its binary log.").not_yet(),
     word("mariadb", "MariaDB, by its binary log.").not_yet(),
     word("kafka", "Kafka topics with change events.").not_yet(),
@@ -72,7 +72,8 @@ pub(crate) static SOURCE: &[Field] = &[
         .without("required, unless `postgres` says it field by field"),
     field("snapshotUri", address("the server's address"), "Another address for reading tables, with read-only rights.")
         .of(DATABASES)
-        .without("`uri`"),
+        .without("`uri`")
+        .not_yet(),
     field(
         "hold",
         Shape::Section(HOLD),
@@ -101,8 +102,8 @@ pub(crate) static SOURCE: &[Field] = &[
     field(
         "create",
         Shape::Bool,
-        "Makes slot and publication and keeps the publication's tables in step; else a missing one is \
-            reported with the SQL that makes it.",
+        "Makes slot and publication, and adds the pipeline's tables to it; else what is missing is reported with \
+            the SQL that makes it.",
     )
     .of(POSTGRES)
     .default("false"),
@@ -154,7 +155,7 @@ static KAFKA_FORMATS: &[Word] = &[
 static NO_SNAPSHOT: &[Word] = &[word("none", "No snapshot.")];
 
 static HOLD: &[Field] = &[
-    field("bytes", Shape::Size, "So much log.").default("10Gi"),
+    field("bytes", Shape::Size, "So much log.").default("10Gi").not_yet(),
     field("time", Shape::Duration(Zero::Refused), "So long.").default("24h"),
 ];
 
@@ -166,15 +167,19 @@ static POSTGRES_FIELDS: &[Field] = &[
     field("password", secret("a password"), "The user's password."),
     field("params", Shape::Texts { secret: true }, "Further connection parameters."),
     field("ssl", Shape::Section(SSL), "Encryption."),
-    field("ssh", Shape::Section(SSH), "A bastion to connect through.").without("a direct connection"),
+    field("ssh", Shape::Section(SSH), "A bastion to connect through.").without("a direct connection").not_yet(),
     field("maxThreads", Shape::Number { least: 1, most: 32 }, "Connections that read tables at the same time.")
-        .without("the number of cores"),
+        .without("the number of cores")
+        .not_yet(),
     field("retryCount", Shape::Number { least: 0, most: 1000 }, "How often a failed statement is tried again at once.")
-        .default("3"),
+        .default("3")
+        .not_yet(),
     field("cdc", Shape::Section(POSTGRES_CDC), "Logical decoding."),
     field("schemas", Shape::Names, "Only tables of these schemas are discovered.").without("all schemas"),
-    field("discover", Shape::Bool, "Copies all tables that the user may read, instead of `tables`.").default("false"),
-    field("replicaIdentity", Shape::Word(REPLICA_IDENTITIES), "What is done about the tables' replica identity.").default("full"),
+    field("discover", Shape::Bool, "Copies all tables that the user may read, instead of `tables`.")
+        .default("false")
+        .only("false"),
+    field("replicaIdentity", Shape::Word(REPLICA_IDENTITIES), "What is done about the tables' replica identity.").default("keep"),
 ];
 
 const PORT: Shape = Shape::Number { least: 1, most: 65535 };
@@ -206,12 +211,14 @@ static SSH: &[Field] = &[
 static POSTGRES_CDC: &[Field] = &[
     field("plugin", Shape::Word(PLUGINS), "The output plugin.").default("pgoutput"),
     field("initialWaitTime", Shape::Number { least: 30, most: 86_400 }, "Seconds to wait for the first answer of the slot.")
-        .default("300"),
+        .default("300")
+        .not_yet(),
 ];
 
-static PLUGINS: &[Word] = &[word("pgoutput", "PostgreSQL's own."), word("wal2json", "The extension of this name.")];
+static PLUGINS: &[Word] = &[word("pgoutput", "PostgreSQL's own."), word("wal2json", "The extension of this name.").not_yet()];
 
-static REPLICA_IDENTITIES: &[Word] = &[word("full", "It is set to FULL where it is not."), word("keep", "It is left alone.")];
+static REPLICA_IDENTITIES: &[Word] =
+    &[word("full", "It is set to FULL where it is not.").not_yet(), word("keep", "It is left alone.")];
 
 static KAFKA_FIELDS: &[Field] = &[
     field("tls", Shape::Section(TLS), "Encryption.").without("off"),

@@ -9,7 +9,7 @@ use crate::problem::{Code, Place, Problem};
 use crate::read::Reading;
 use crate::settings::Settings;
 use crate::value::{Entry, Name, Origin, Section, Value};
-use crate::words::{OnTruncate, SchemaEvolution};
+use crate::words::{OnTruncate, SchemaEvolution, SnapshotMode};
 
 /// The pipeline, and what is to be said against it. `None` only if something is.
 pub(crate) fn resolve(file: &Section, reading: Reading<'_>, problems: &mut Vec<Problem>) -> Option<Pipeline> {
@@ -28,12 +28,14 @@ pub(crate) fn resolve(file: &Section, reading: Reading<'_>, problems: &mut Vec<P
             true => GiveUp::Never,
             false => GiveUp::After(duration),
         });
+    let snapshot = resolver.snapshot(file, source_section);
     let warnings = resolver.warnings;
     Some(Pipeline {
         name: file.text("pipeline")?.to_owned(),
         source: source?,
         sink: sink?,
         tables: tables?,
+        snapshot,
         give_up_after,
         other_in_go,
         warnings,
@@ -85,6 +87,23 @@ impl Resolver<'_> {
             hold,
             settings,
         })
+    }
+
+    /// A log of files is read from its beginning; of a database's only the end is there, and what is older needs a snapshot, or
+    /// somebody who says that none is wanted.
+    fn snapshot(&mut self, file: &Section, source: Option<&Section>) -> SnapshotMode {
+        let snapshot = file.section("snapshot");
+        let said = snapshot.and_then(|snapshot| snapshot.word("mode")).and_then(SnapshotMode::from_word);
+        // What was said and is not built was complained about already.
+        let is_silent = said.is_none() && snapshot.is_none_or(|snapshot| snapshot.given("mode").is_none());
+        let is_database = source.and_then(|source| source.kind).is_some_and(|kind| !matches!(kind, "jsonl" | "kafka"));
+        if is_silent && is_database && self.refuse_not_built {
+            let spot = Spot { at: file.at, path: "snapshot.mode" };
+            let hint = "With `never` a table begins where the source's log ends at the first run: rows that do not change from then \
+                        on are not copied.";
+            self.complain(Code::NotBuilt, spot, "nothing, which means `initial`, which is not built yet", "`never`", hint);
+        }
+        said.unwrap_or(SnapshotMode::Initial)
     }
 
     /// A server's address stands in `uri` or, for PostgreSQL, field by field.
@@ -165,11 +184,14 @@ impl Resolver<'_> {
     }
 
     fn tables(&mut self, file: &Section) -> Option<Vec<TableSpec>> {
-        let discovers =
-            file.section("source").and_then(|source| source.section("postgres")).and_then(|postgres| postgres.bool("discover"));
+        let postgres = file.section("source").and_then(|source| source.section("postgres"));
+        let discovers = postgres.and_then(|postgres| postgres.bool("discover"));
+        // Whoever says something that was refused need not hear that tables are missing, too.
+        let was_refused =
+            postgres.and_then(|postgres| postgres.given("discover")).is_some_and(|entry| matches!(entry.value, Value::Broken));
         let hint = "Each entry has a `source`: the table's name there.";
         let Some(entry) = file.entry("tables") else {
-            if discovers != Some(true) {
+            if discovers != Some(true) && !was_refused {
                 self.complain(
                     Code::MissingField,
                     Spot { at: file.at, path: "tables" },

@@ -9,7 +9,7 @@ use crate::fields::{PIPELINE, SINK, SOURCE};
 use crate::problem::Place;
 use crate::read::{Reading, read};
 use crate::yaml::{Content, Key, Node, Scalar};
-use crate::{Code, Duration, GiveUp, OnTruncate, Pipeline, Problems, SchemaEvolution, Size, load, parse};
+use crate::{Code, Duration, GiveUp, OnTruncate, Pipeline, Problems, SchemaEvolution, Size, SnapshotMode, load, parse};
 
 fn pipeline(source: &str, sink: &str, more: &str) -> Result<Pipeline, Problems> {
     let text = format!(
@@ -87,6 +87,27 @@ fn durations_are_milliseconds_and_sizes_are_bytes_in_a_drivers_settings() {
     assert_eq!(pipeline.source.settings.expose()["transactionIdle"], 90_000);
     assert_eq!(pipeline.sink.settings.expose()["keyIndex"]["memory"], 1_073_741_824);
     assert_eq!(pipeline.source.settings.expose().get("kind"), None);
+}
+
+#[test]
+fn a_database_needs_somebody_to_say_that_no_snapshot_is_wanted() {
+    let text = |more: &str| {
+        let source = "{ kind: postgres, uri: \"postgres://u@h/d\", slotName: s }";
+        format!("pipeline: p\nsource: {source}\nsink: {{ kind: null }}\ntables: [{{ source: public.orders }}]\n{more}")
+    };
+    let pipeline = parse(&text("snapshot: { mode: never }"), "pipeline.yaml", &Fixture).unwrap();
+    assert_eq!(pipeline.snapshot, SnapshotMode::Never);
+    for silent in ["", "snapshot: {}"] {
+        let problems = parse(&text(silent), "pipeline.yaml", &Fixture).unwrap_err();
+        let [problem] = problems.list() else { panic!("{problems}") };
+        assert_eq!(
+            (problem.code, problem.path.as_str(), problem.expected.as_str()),
+            (Code::NotBuilt, "snapshot.mode", "`never`")
+        );
+    }
+    let problems = parse(&text("snapshot: { mode: initial }"), "pipeline.yaml", &Fixture).unwrap_err();
+    let [problem] = problems.list() else { panic!("{problems}") };
+    assert_eq!((problem.code, problem.line), (Code::NotBuilt, 5));
 }
 
 /// Variables that the Go system takes where the file says nothing.
