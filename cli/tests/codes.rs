@@ -17,6 +17,7 @@ fn shipped() -> Vec<PathBuf> {
         "drivers/pump/src",
         "drivers/contract/src",
         "drivers/jsonl/src",
+        "drivers/postgres/src",
         "drivers/iceberg/src",
         "drivers/null/src",
     ]
@@ -63,7 +64,7 @@ fn codes_in(code: &str) -> BTreeSet<String> {
         let place = before.trim_end();
         let is_place = ends_with_kind(place) || place.ends_with("code:") || place.ends_with("usage(");
         let is_park = place.ends_with("failpoint!(");
-        let is_drivers = ["jsonl-", "iceberg-", "null-", "position-"].iter().any(|prefix| text.starts_with(prefix));
+        let is_drivers = ["jsonl-", "postgres-", "iceberg-", "null-", "position-"].iter().any(|prefix| text.starts_with(prefix));
         if is_code(text) && !is_park && (is_place || is_drivers) {
             found.insert(text.to_owned());
         }

@@ -2,7 +2,8 @@
 //!
 //! Nothing here links the product: tests start its binary, stop it, kill it, and let programs that have nothing of ours
 //! read what it left. [`Process`] is a process with a deadline that never outlives its test, [`Desk`] a folder with a
-//! pipeline file and a warehouse of its own, [`readers`] what DuckDB, PyIceberg and a standard-library Python program say of it.
+//! pipeline file and a warehouse of its own, [`readers`] what DuckDB, PyIceberg and a standard-library Python program say of it, [`postgres::Postgres`]
+//! a server that a test starts.
 
 #![deny(missing_docs)]
 
@@ -11,8 +12,10 @@ mod changes;
 mod desk;
 pub mod http;
 pub mod large;
+pub mod postgres;
 mod process;
 pub mod readers;
+pub mod shop;
 mod waiting;
 
 pub use binary::{Binary, python, root};

@@ -1,0 +1,59 @@
+//! The publication: which tables, which of their columns, which kinds of change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::id::TableName;
+
+use crate::wire::{Connection, WireError, literal};
+
+use super::Cells;
+
+/// A publication.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Publication {
+    pub(crate) inserts: bool,
+    pub(crate) updates: bool,
+    pub(crate) deletes: bool,
+    pub(crate) truncates: bool,
+    /// Are partitions published under the name of their root?
+    pub(crate) via_root: bool,
+    /// Its tables, each with the columns that are sent; `None` where the server does not say (before 15: all).
+    pub(crate) tables: BTreeMap<TableName, Option<BTreeSet<String>>>,
+}
+
+/// The first version that knows lists of columns.
+const COLUMN_LISTS: u32 = 150_000;
+
+pub(crate) async fn publication(connection: &mut Connection, name: &str, version: u32) -> Result<Option<Publication>, WireError> {
+    let name = literal(name);
+    let rows = connection
+        .query(&format!(
+            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = {name}"
+        ))
+        .await?;
+    let Some(row) = rows.first().map(Cells) else { return Ok(None) };
+    let mut publication = Publication {
+        inserts: row.boolean(0)?,
+        updates: row.boolean(1)?,
+        deletes: row.boolean(2)?,
+        truncates: row.boolean(3)?,
+        via_root: row.boolean(4)?,
+        tables: BTreeMap::new(),
+    };
+    let columns = match version >= COLUMN_LISTS {
+        true => {
+            "p.schemaname, p.tablename, a.name FROM pg_catalog.pg_publication_tables p LEFT JOIN LATERAL \
+                 pg_catalog.unnest(p.attnames) a(name) ON true"
+        }
+        false => "p.schemaname, p.tablename, NULL FROM pg_catalog.pg_publication_tables p",
+    };
+    for row in &connection.query(&format!("SELECT {columns} WHERE p.pubname = {name}")).await? {
+        let row = Cells(row);
+        let table = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
+        let known = publication.tables.entry(table).or_default();
+        if let Some(column) = row.optional(2) {
+            known.get_or_insert_default().insert(column.to_owned());
+        }
+    }
+    Ok(Some(publication))
+}

@@ -1,0 +1,152 @@
+//! Tables and their columns, keys and replica identities.
+
+use std::collections::BTreeMap;
+
+use kernel::id::TableName;
+
+use crate::pgoutput::{Identity, RelationId, TypeId};
+use crate::wire::{Connection, WireError, literal};
+
+use super::Cells;
+
+/// A relation of the catalogue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CatalogTable {
+    pub(crate) id: RelationId,
+    /// `r` a table, `p` a partitioned one, `v` a view ...
+    pub(crate) kind: u8,
+    /// `p`ermanent, `u`nlogged, `t`emporary
+    pub(crate) persistence: u8,
+    pub(crate) identity: Identity,
+    pub(crate) columns: Vec<CatalogColumn>,
+    /// The primary key's columns, in its order.
+    pub(crate) primary_key: Vec<String>,
+    /// The columns of the index that is the replica identity, in its order.
+    pub(crate) identity_index: Vec<String>,
+}
+
+/// A column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CatalogColumn {
+    pub(crate) name: String,
+    pub(crate) type_id: TypeId,
+    pub(crate) modifier: i32,
+    /// Is it computed by the server?
+    pub(crate) is_generated: bool,
+    /// May a value of it lie outside of its row, so that an update that leaves it alone does not send it?
+    pub(crate) may_be_outside: bool,
+}
+
+/// The words of `ALTER TABLE ... REPLICA IDENTITY`.
+pub(crate) const IDENTITY_WORDS: [(Identity, &str); 4] = [
+    (Identity::Default, "DEFAULT (the primary key)"),
+    (Identity::Nothing, "NOTHING"),
+    (Identity::Full, "FULL"),
+    (Identity::Index, "an index"),
+];
+
+impl CatalogTable {
+    /// Does an old row of the log tell this column?
+    pub(crate) fn tells(&self, column: &str) -> bool {
+        match self.identity {
+            Identity::Full => true,
+            Identity::Nothing => false,
+            Identity::Default => self.primary_key.iter().any(|name| name == column),
+            Identity::Index => self.identity_index.iter().any(|name| name == column),
+        }
+    }
+}
+
+/// The relations of these names, as far as they are there.
+pub(crate) async fn tables(
+    connection: &mut Connection,
+    names: &[&TableName],
+) -> Result<BTreeMap<TableName, CatalogTable>, WireError> {
+    let mut found = BTreeMap::new();
+    let wanted: Vec<String> = names
+        .iter()
+        .filter_map(|name| name.as_str().split_once('.'))
+        .map(|(namespace, name)| format!("({}, {})", literal(namespace), literal(name)))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let mut keys: BTreeMap<TableName, [Vec<(i32, String)>; 2]> = BTreeMap::new();
+    let rows = connection
+        .query(&format!("{TABLES} WHERE (n.nspname, c.relname) IN ({}) ORDER BY c.oid, a.attnum", wanted.join(", ")))
+        .await?;
+    for row in &rows {
+        let row = Cells(row);
+        let name = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
+        if !found.contains_key(&name) {
+            found.insert(name.clone(), relation(row)?);
+        }
+        let (Some(column), Some(table)) = (row.optional(6), found.get_mut(&name)) else { continue };
+        let [primary, identity] = keys.entry(name).or_default();
+        for (place, key) in [(12, primary), (13, identity)] {
+            if row.optional(place).is_some() {
+                key.push((row.number(place)?, column.to_owned()));
+            }
+        }
+        table.columns.push(CatalogColumn {
+            name: column.to_owned(),
+            type_id: TypeId(row.number(7)?),
+            modifier: row.number(8)?,
+            is_generated: row.letter(10)? != 0,
+            may_be_outside: row.boolean(11)?,
+        });
+    }
+    for (name, [mut primary, mut identity]) in keys {
+        primary.sort();
+        identity.sort();
+        if let Some(table) = found.get_mut(&name) {
+            table.primary_key = primary.into_iter().map(|(_, column)| column).collect();
+            table.identity_index = identity.into_iter().map(|(_, column)| column).collect();
+        }
+    }
+    Ok(found)
+}
+
+fn relation(row: Cells<'_>) -> Result<CatalogTable, WireError> {
+    Ok(CatalogTable {
+        id: RelationId(row.number(2)?),
+        kind: row.letter(3)?,
+        persistence: row.letter(4)?,
+        identity: match row.letter(5)? {
+            b'f' => Identity::Full,
+            b'n' => Identity::Nothing,
+            b'i' => Identity::Index,
+            _ => Identity::Default,
+        },
+        columns: Vec::new(),
+        primary_key: Vec::new(),
+        identity_index: Vec::new(),
+    })
+}
+
+/// Columns that an index only includes are no part of its key.
+const TABLES: &str = "
+    SELECT n.nspname, c.relname, c.oid, c.relkind, c.relpersistence, c.relreplident,
+           a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated, a.attstorage IN ('x', 'e'),
+           (SELECT k.place FROM pg_catalog.pg_index i, LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
+            WHERE i.indrelid = c.oid AND i.indisprimary AND k.attnum = a.attnum AND k.place <= i.indnkeyatts),
+           (SELECT k.place FROM pg_catalog.pg_index i, LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
+            WHERE i.indrelid = c.oid AND i.indisreplident AND k.attnum = a.attnum AND k.place <= i.indnkeyatts)
+    FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";
+
+/// The tables that could be asked for: permanent ones, partitioned ones by their root.
+pub(crate) async fn discover(connection: &mut Connection, schemas: &[String]) -> Result<Vec<TableName>, WireError> {
+    let only = match schemas {
+        [] => "n.nspname NOT IN ('pg_catalog', 'information_schema')".to_owned(),
+        schemas => format!("n.nspname IN ({})", schemas.iter().map(|name| literal(name)).collect::<Vec<_>>().join(", ")),
+    };
+    let rows = connection.query(&format!("{DISCOVER} AND {only} ORDER BY 1, 2")).await?;
+    rows.iter().map(|row| Ok(TableName::from(format!("{}.{}", Cells(row).text(0)?, Cells(row).text(1)?)))).collect()
+}
+
+const DISCOVER: &str = "
+    SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
+      AND pg_catalog.left(n.nspname, 8) <> 'pg_toast' AND pg_catalog.left(n.nspname, 7) <> 'pg_temp'";

@@ -1,0 +1,401 @@
+//! From frames to what one read brings: events in the order of the log, and rows in batches. No I/O.
+//!
+//! A transaction is named by where its commit record begins, which its first message tells. A row's coordinate is the LSN of its
+//! change and its number there, counted over all tables, so that it is the same whichever tables are read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use contract::{Error, Kind, Limit, LogEvent, LogRead};
+use kernel::id::{StreamName, TableName};
+use kernel::position::{Coordinate, Offset, Position, Transaction};
+use rows::{Operation, TableSchema, Type};
+
+use super::batch::{BatchBuilder, Image};
+use super::refusal::Refusal;
+use super::relation::{self, Bound};
+use crate::pgoutput::frame::Frame;
+use crate::pgoutput::{Lsn, Malformed, Message, OldRow, RelationId, RelationMessage, Tuple, TypeId, decode, frame};
+use crate::values::Types;
+
+/// Microseconds from 1970 to 2000.
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+/// What a row takes in memory beside its values, near enough for a budget.
+const ROW_BYTES: u64 = 48;
+
+/// A table that is read.
+pub(crate) struct Selected {
+    /// The schema in force.
+    pub(crate) schema: Arc<TableSchema>,
+    /// Column types that the pipeline file names.
+    pub(crate) declared: BTreeMap<String, Type>,
+    /// Which relation it is, once that is known: another one of its name is another table.
+    pub(crate) relation: Option<RelationId>,
+}
+
+/// Puts reads together.
+pub(crate) struct Assembler {
+    tables: BTreeMap<TableName, Selected>,
+    types: Arc<Types>,
+    relations: HashMap<RelationId, Known>,
+    /// Everything in it was delivered before.
+    from: Lsn,
+    reached: Lsn,
+    transaction: Option<Open>,
+    building: Building,
+}
+
+/// What is known of a relation.
+enum Known {
+    /// Its rows are not asked for.
+    Passed,
+    /// Its rows are of this table.
+    Of { table: TableName, bound: Result<Arc<Bound>, Refusal> },
+}
+
+/// The transaction whose changes come.
+struct Open {
+    transaction: Transaction,
+    commit_time: i64,
+    /// Is it contained in where reading began? The server does not send such ones.
+    passed: bool,
+    last: Lsn,
+    index: u32,
+}
+
+/// What a read has so far.
+#[derive(Default)]
+struct Building {
+    events: Vec<LogEvent>,
+    batches: Vec<BatchBuilder>,
+    rows: usize,
+    bytes: u64,
+}
+
+/// Where in the change something stands.
+#[derive(Clone, Copy)]
+enum Slot {
+    Schema = 0,
+    Old = 1,
+    New = 2,
+}
+
+/// Numbers that one change takes.
+const SLOTS: u32 = 4;
+
+impl Assembler {
+    pub(crate) fn new(tables: BTreeMap<TableName, Selected>, types: Arc<Types>, from: Lsn) -> Self {
+        Self { tables, types, relations: HashMap::new(), from, reached: from, transaction: None, building: Building::default() }
+    }
+
+    /// May nothing more be added to the read under this limit?
+    pub(crate) fn is_full(&self, limit: Limit) -> bool {
+        self.building.rows >= limit.rows || self.building.bytes >= limit.bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.building.events.is_empty()
+    }
+
+    /// Types that must be known before this frame is taken.
+    pub(crate) fn lacks_types(&self, bytes: &[u8]) -> bool {
+        let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return false };
+        let Ok(Message::Relation(relation)) = decode(message) else { return false };
+        let unknown = |id: TypeId| !self.types.contains(id);
+        self.tables.contains_key(&table_name(&relation)) && relation.columns.iter().any(|column| unknown(column.type_id))
+    }
+
+    pub(crate) fn set_types(&mut self, types: Arc<Types>) {
+        self.types = types;
+    }
+
+    /// Takes a frame.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match frame::decode(bytes).map_err(unreadable)? {
+            Frame::Keepalive { end, .. } => self.keepalive(end),
+            Frame::Data { at, message } => self.message(at, decode(message).map_err(unreadable)?)?,
+        }
+        Ok(())
+    }
+
+    /// Inside a transaction a sign of life says nothing about what was delivered.
+    fn keepalive(&mut self, end: Lsn) {
+        if self.transaction.is_none() && end > self.reached {
+            self.reached = end;
+            let upto = Position::scalar(end.0);
+            match self.building.events.last_mut() {
+                Some(LogEvent::Keepalive { upto: last }) => *last = upto,
+                _ => self.building.events.push(LogEvent::Keepalive { upto }),
+            }
+        }
+    }
+
+    fn message(&mut self, at: Lsn, message: Message<'_>) -> Result<(), Error> {
+        match message {
+            Message::Begin { commit, time, .. } => {
+                if self.transaction.is_some() {
+                    return Err(out_of_order("a transaction begins inside another one"));
+                }
+                let transaction = Transaction { stream: StreamName::from(""), at: Offset(commit.0) };
+                let commit_time = time.saturating_add(EPOCH_MICROS);
+                self.transaction = Some(Open { transaction, commit_time, passed: commit < self.from, last: Lsn(0), index: 0 });
+            }
+            Message::Commit { commit, end, time } => {
+                let Some(open) = self.transaction.take() else {
+                    return Err(out_of_order("a transaction ends that did not begin"));
+                };
+                if open.transaction.at.0 != commit.0 || end <= commit {
+                    return Err(out_of_order("a transaction ends elsewhere than its beginning said"));
+                }
+                self.reached = self.reached.max(end);
+                if !open.passed {
+                    let commit_time = Some(time.saturating_add(EPOCH_MICROS));
+                    let upto = Position::scalar(end.0);
+                    self.building.events.push(LogEvent::Ended { transaction: open.transaction, upto, commit_time });
+                }
+            }
+            Message::Relation(relation) => self.relation(at, &relation)?,
+            Message::Insert { relation, new } => {
+                let at = self.place(at)?;
+                self.insert(relation, new, at)?;
+            }
+            Message::Update { relation, old, new } => {
+                let at = self.place(at)?;
+                self.update(relation, old, new, at)?;
+            }
+            Message::Delete { relation, old } => {
+                let at = self.place(at)?;
+                self.delete(relation, old, at)?;
+            }
+            Message::Truncate { relations, .. } => {
+                let at = self.place(at)?;
+                self.truncate(&relations, at);
+            }
+            Message::Origin { .. } | Message::Type { .. } | Message::Logical { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The next change's place in its transaction.
+    fn place(&mut self, at: Lsn) -> Result<(Lsn, u32), Error> {
+        let open = self.transaction.as_mut().ok_or_else(|| out_of_order("a change comes outside of a transaction"))?;
+        if at < open.last {
+            return Err(out_of_order("a change stands before the one that came before it"));
+        }
+        open.index = if at == open.last { open.index.saturating_add(1) } else { 0 };
+        open.last = at;
+        Ok((at, open.index))
+    }
+
+    fn relation(&mut self, at: Lsn, relation: &RelationMessage<'_>) -> Result<(), Error> {
+        let name = table_name(relation);
+        // The number says which table it is; a name may move on.
+        let is_ours = |selected: &Selected| selected.relation == Some(relation.id);
+        if let Some((table, _)) = self.tables.iter().find(|(table, selected)| **table != name && is_ours(selected)) {
+            let bound = Err(Refusal::Renamed { name: name.to_string() });
+            self.relations.insert(relation.id, Known::Of { table: table.clone(), bound });
+            return Ok(());
+        }
+        let Some(selected) = self.tables.get_mut(&name) else {
+            self.relations.insert(relation.id, Known::Passed);
+            return Ok(());
+        };
+        if *selected.relation.get_or_insert(relation.id) != relation.id {
+            self.relations.insert(relation.id, Known::Of { table: name, bound: Err(Refusal::Replaced) });
+            return Ok(());
+        }
+        let binding = relation::bind(relation, &selected.schema, &selected.declared, &self.types);
+        if let (true, Ok(bound)) = (binding.changed, &binding.bound) {
+            selected.schema = bound.schema.clone();
+            let schema = bound.schema.clone();
+            // It stands in front of the change that it came for, which has not been counted yet.
+            let Some(open) = &self.transaction else { return Err(out_of_order("a relation comes outside of a transaction")) };
+            let index = if at == open.last { open.index.saturating_add(1) } else { 0 };
+            let coordinate = coordinate((at, index), Slot::Schema);
+            if !open.passed {
+                self.building.events.push(LogEvent::Schema { transaction: open.transaction.clone(), coordinate, schema });
+            }
+        }
+        self.relations.insert(relation.id, Known::Of { table: name, bound: binding.bound.map(Arc::new) });
+        Ok(())
+    }
+
+    fn insert(&mut self, relation: RelationId, new: Tuple<'_>, at: (Lsn, u32)) -> Result<(), Error> {
+        let Some((table, bound)) = self.bound(relation)? else { return Ok(()) };
+        let image = Image::Whole { row: new, old: None };
+        let pushed = bound.and_then(|bound| self.push(&bound, &[(image, Operation::Insert, Slot::New)], at));
+        self.settle(table, at, pushed);
+        Ok(())
+    }
+
+    fn update(&mut self, relation: RelationId, old: Option<OldRow<'_>>, new: Tuple<'_>, at: (Lsn, u32)) -> Result<(), Error> {
+        let Some((table, bound)) = self.bound(relation)? else { return Ok(()) };
+        let pushed = bound.and_then(|bound| {
+            if !bound.tells_key {
+                return Err(Refusal::Identity);
+            }
+            let full = match old {
+                Some(OldRow::Full(old)) => Some(old),
+                Some(OldRow::Key(_)) | None => None,
+            };
+            let image = Image::Whole { row: new, old: full };
+            match old.filter(|old| moves(&bound, *old, new)) {
+                None => self.push(&bound, &[(image, Operation::Update, Slot::New)], at),
+                Some(old) => {
+                    let gone = (old_image(old), Operation::Delete, Slot::Old);
+                    self.push(&bound, &[gone, (image, Operation::Insert, Slot::New)], at)
+                }
+            }
+        });
+        self.settle(table, at, pushed);
+        Ok(())
+    }
+
+    fn delete(&mut self, relation: RelationId, old: OldRow<'_>, at: (Lsn, u32)) -> Result<(), Error> {
+        let Some((table, bound)) = self.bound(relation)? else { return Ok(()) };
+        let pushed = bound.and_then(|bound| match bound.tells_key {
+            false => Err(Refusal::Identity),
+            true => self.push(&bound, &[(old_image(old), Operation::Delete, Slot::New)], at),
+        });
+        self.settle(table, at, pushed);
+        Ok(())
+    }
+
+    /// All relations of one TRUNCATE stand at one place: which of them are published is no matter of the log.
+    fn truncate(&mut self, relations: &[RelationId], at: (Lsn, u32)) {
+        let Some(open) = self.transaction.as_ref().filter(|open| !open.passed) else { return };
+        for relation in relations {
+            if let Some(Known::Of { table, .. }) = self.relations.get(relation) {
+                self.building.events.push(LogEvent::Truncated {
+                    table: table.clone(),
+                    transaction: open.transaction.clone(),
+                    coordinate: coordinate(at, Slot::New),
+                });
+            }
+        }
+    }
+
+    /// The table of a relation and how its rows are read; `None` where its rows are passed over.
+    #[expect(clippy::type_complexity, reason = "a table and what became of its binding, used in three places of this file")]
+    fn bound(&self, relation: RelationId) -> Result<Option<(TableName, Result<Arc<Bound>, Refusal>)>, Error> {
+        match self.relations.get(&relation) {
+            None => Err(out_of_order("a row comes before its relation")),
+            Some(Known::Passed) => Ok(None),
+            Some(Known::Of { .. }) if self.transaction.as_ref().is_none_or(|open| open.passed) => Ok(None),
+            Some(Known::Of { table, bound }) => Ok(Some((table.clone(), bound.clone()))),
+        }
+    }
+
+    /// Adds the rows of one change, all or none.
+    fn push(&mut self, bound: &Bound, rows: &[(Image<'_>, Operation, Slot)], at: (Lsn, u32)) -> Result<(), Refusal> {
+        let Some(open) = &self.transaction else { return Ok(()) };
+        let index = self.building.batch(&bound.schema);
+        let batch = &mut self.building.batches[index];
+        let first = batch.rows();
+        let mut bytes = 0;
+        for (image, operation, slot) in rows {
+            let transaction = (&open.transaction, open.commit_time);
+            if let Err(refusal) = batch.push(bound, *image, *operation, coordinate(at, *slot), transaction) {
+                batch.truncate(first);
+                if first == 0 && index + 1 == self.building.batches.len() {
+                    self.building.batches.pop();
+                }
+                return Err(refusal);
+            }
+            bytes += ROW_BYTES + image_bytes(*image);
+        }
+        let last = batch.rows();
+        self.building.added(index, first..last, &open.transaction, bytes);
+        Ok(())
+    }
+
+    /// A change that was not taken is told in its place.
+    fn settle(&mut self, table: TableName, at: (Lsn, u32), pushed: Result<(), Refusal>) {
+        if let (Err(refusal), Some(open)) = (pushed, &self.transaction) {
+            let error = refusal.error(&table);
+            let (transaction, coordinate) = (open.transaction.clone(), coordinate(at, Slot::New));
+            self.building.events.push(LogEvent::Refused { table, transaction, coordinate, error });
+        }
+    }
+
+    /// What was put together so far.
+    pub(crate) fn finish(&mut self, ingest_time: i64) -> Result<LogRead, Error> {
+        let Building { events, batches, .. } = std::mem::take(&mut self.building);
+        let finished = batches.into_iter().map(|batch| {
+            let table = batch.schema.table.clone();
+            batch.finish(ingest_time).map(Arc::new).map_err(|error| {
+                let what = format!("table {table}: a batch of its rows could not be made: {error}");
+                Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
+            })
+        });
+        Ok(LogRead { batches: finished.collect::<Result<_, _>>()?, events, finished: false })
+    }
+}
+
+impl Building {
+    /// The batch that rows of this schema go into.
+    fn batch(&mut self, schema: &Arc<TableSchema>) -> usize {
+        let found = self.batches.iter().rposition(|batch| Arc::ptr_eq(&batch.schema, schema) || batch.schema == *schema);
+        found.unwrap_or_else(|| {
+            self.batches.push(BatchBuilder::new(schema.clone()));
+            self.batches.len() - 1
+        })
+    }
+
+    fn added(&mut self, batch: usize, rows: std::ops::Range<usize>, transaction: &Transaction, bytes: u64) {
+        self.rows += rows.len();
+        self.bytes += bytes;
+        match self.events.last_mut() {
+            Some(LogEvent::Rows { batch: last, rows: before, transaction: of })
+                if *last == batch && before.end == rows.start && of == transaction =>
+            {
+                before.end = rows.end;
+            }
+            _ => self.events.push(LogEvent::Rows { batch, rows, transaction: transaction.clone() }),
+        }
+    }
+}
+
+fn old_image(old: OldRow<'_>) -> Image<'_> {
+    match old {
+        OldRow::Key(row) => Image::Identity(row),
+        OldRow::Full(row) => Image::Whole { row, old: None },
+    }
+}
+
+fn image_bytes(image: Image<'_>) -> u64 {
+    match image {
+        Image::Whole { row, .. } | Image::Identity(row) => row.bytes() as u64,
+    }
+}
+
+/// Has the new row another key than the old one? By its bytes: equal values that are written otherwise, such as 1.0 and 1.00,
+/// make a delete and an insert of one key, of which the insert is left.
+fn moves(bound: &Bound, old: OldRow<'_>, new: Tuple<'_>) -> bool {
+    let (OldRow::Key(old) | OldRow::Full(old)) = old;
+    let values = old.values().zip(new.values());
+    bound
+        .places
+        .iter()
+        .zip(values)
+        .any(|(place, (old, new))| bound.schema.is_key(place.column) && old != new && new != crate::pgoutput::Datum::Unchanged)
+}
+
+fn coordinate((at, index): (Lsn, u32), slot: Slot) -> Coordinate {
+    Coordinate { major: at.0, minor: index.saturating_mul(SLOTS).saturating_add(slot as u32) }
+}
+
+pub(crate) fn table_name(relation: &RelationMessage<'_>) -> TableName {
+    let namespace = if relation.namespace.is_empty() { "pg_catalog" } else { relation.namespace };
+    TableName::from(format!("{namespace}.{}", relation.name))
+}
+
+fn unreadable(malformed: Malformed) -> Error {
+    let what = format!("the server's log stream can't be read: {malformed}");
+    Error::new(Kind::Poison, "postgres-protocol", what, "please report this, with the server's version")
+}
+
+fn out_of_order(what: &str) -> Error {
+    let what = format!("the server's log stream makes no sense: {what}");
+    Error::new(Kind::Poison, "postgres-protocol", what, "please report this, with the server's version")
+}

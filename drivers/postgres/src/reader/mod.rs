@@ -1,0 +1,113 @@
+//! The log's reader: frames from a session, one read after the other.
+
+mod assemble;
+mod batch;
+mod refusal;
+mod relation;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use contract::{Error, Limit, LogRead, LogReader};
+
+pub(crate) use assemble::{Assembler, Selected};
+
+use crate::catalog;
+use crate::source::Place;
+use crate::wire::{Received, Session};
+
+/// How long a read waits for something to come.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Frames that one look into the queue takes: of tables that are not read any number may come.
+const FRAMES_MAX: usize = 1 << 16;
+
+/// A session, and what is put together of it.
+pub(crate) struct Reader {
+    session: Session,
+    assembler: Assembler,
+    place: Arc<Place>,
+    /// A frame that waits for types to be looked up.
+    held: Option<Received>,
+    /// What ended the session, told after everything before it.
+    failed: Option<Error>,
+}
+
+impl Reader {
+    pub(crate) fn new(session: Session, assembler: Assembler, place: Arc<Place>) -> Self {
+        Self { session, assembler, place, held: None, failed: None }
+    }
+
+    /// Takes what is there, up to the limit.
+    async fn gather(&mut self, limit: Limit) {
+        for _ in 0..FRAMES_MAX {
+            if self.assembler.is_full(limit) || self.failed.is_some() {
+                return;
+            }
+            let frame = match self.held.take() {
+                Some(held) => held,
+                None => match self.session.try_next() {
+                    None => return,
+                    Some(Ok(frame)) => frame,
+                    Some(Err(error)) => {
+                        self.failed = Some(self.place.failed("streaming", error));
+                        return;
+                    }
+                },
+            };
+            if let Err(error) = self.take(frame).await {
+                self.failed = Some(error);
+            }
+        }
+    }
+
+    async fn take(&mut self, frame: Received) -> Result<(), Error> {
+        if self.assembler.lacks_types(&frame.frame) {
+            // Kept where giving up the wait does not lose it.
+            self.held = Some(frame);
+            let mut connection = self.place.sql().await?;
+            let types = catalog::types(&mut connection).await.map_err(|e| self.place.failed("looking up types", e))?;
+            connection.close().await;
+            self.assembler.set_types(Arc::new(types));
+            return match self.held.take() {
+                // A type that is gone by now stays unknown, which says so in its place.
+                Some(frame) => self.assembler.take(&frame.frame),
+                None => Ok(()),
+            };
+        }
+        self.assembler.take(&frame.frame)
+    }
+}
+
+#[async_trait]
+impl LogReader for Reader {
+    async fn next(&mut self, limit: Limit) -> Result<LogRead, Error> {
+        self.gather(limit).await;
+        if self.assembler.is_empty() && self.failed.is_none() {
+            // Cancel-safe: what is received is kept before anything else is waited for.
+            match tokio::time::timeout(PATIENCE, self.session.next()).await {
+                Err(_) => {}
+                Ok(Ok(frame)) => {
+                    self.held = Some(frame);
+                    self.gather(limit).await;
+                }
+                Ok(Err(error)) => self.failed = Some(self.place.failed("streaming", error)),
+            }
+        }
+        if self.assembler.is_empty()
+            && let Some(error) = self.failed.take()
+        {
+            return Err(error);
+        }
+        self.assembler.finish(now())
+    }
+}
+
+/// Microseconds since 1970.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,84 @@
+//! Changes that are not taken, in words: what is wrong, with which column, what to do. Never with a value.
+
+use contract::{Error, Kind};
+use kernel::id::TableName;
+use rows::Type;
+
+use crate::values::Misfit;
+
+/// Why a change is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    /// A value does not go into its column.
+    Value { column: String, kind: Type, misfit: Misfit },
+    /// A large value did not change, so that the server did not send it, and nothing says what it is.
+    Unsent { column: String },
+    /// A key column is null.
+    NullKey { column: String },
+    /// The old row's key is not known: what it is known by has too few columns.
+    Identity,
+    /// The row has another number of values than its relation has columns.
+    Shape { columns: usize, values: usize },
+    /// The table's columns make no table here.
+    Schema { why: String },
+    /// The table is called otherwise now.
+    Renamed { name: String },
+    /// Another table has its name.
+    Replaced,
+}
+
+impl Refusal {
+    pub(super) fn error(&self, table: &TableName) -> Error {
+        let rejected = |code, what: String, remedy: String| Error::new(Kind::Rejected, code, what, remedy);
+        match self {
+            Refusal::Value { column, kind, misfit } => rejected(
+                "postgres-value",
+                format!("table {table}: a value of column '{column}' cannot be held as {kind}: {misfit}"),
+                format!(
+                    "declare the column as `string` in a new copy ('tables[].columns': name {column}, type string), or `urutau table skip {table}` passes over the row"
+                ),
+            ),
+            Refusal::Unsent { column } => rejected(
+                "postgres-unsent-value",
+                format!(
+                    "table {table}: a row was updated whose large value of column '{column}' did not change, so that the server did not send it"
+                ),
+                format!(
+                    "ALTER TABLE {table} REPLICA IDENTITY FULL; (holds for changes made from then on; `urutau table skip {table}` passes over this one)"
+                ),
+            ),
+            Refusal::NullKey { column } => rejected(
+                "postgres-key",
+                format!("table {table}: the key column '{column}' of a row is null"),
+                "name key columns that are never null: 'tables[].primaryKey'".into(),
+            ),
+            Refusal::Identity => rejected(
+                "postgres-identity",
+                format!(
+                    "table {table}: a row was changed or deleted, and its replica identity does not tell the key of the old row"
+                ),
+                format!("ALTER TABLE {table} REPLICA IDENTITY FULL; (holds for changes made from then on)"),
+            ),
+            Refusal::Shape { columns, values } => rejected(
+                "postgres-row",
+                format!("table {table}: a row has {values} values, its relation {columns} columns"),
+                "please report this".into(),
+            ),
+            Refusal::Schema { why } => rejected(
+                "postgres-schema",
+                format!("table {table}: its columns changed, and they can't be followed: {why}"),
+                "copy the table anew into another target".into(),
+            ),
+            Refusal::Renamed { name } => rejected(
+                "postgres-renamed",
+                format!("table {table}: it is called {name} from here on"),
+                "rename it back, or copy it anew under its new name".into(),
+            ),
+            Refusal::Replaced => rejected(
+                "postgres-replaced",
+                format!("table {table}: another table has its name from here on, or had it up to here"),
+                "copy the table anew into another target".into(),
+            ),
+        }
+    }
+}

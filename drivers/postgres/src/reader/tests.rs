@@ -1,0 +1,378 @@
+//! What frames become: one after the other, without a server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use contract::{Kind, Limit, LogEvent, LogRead};
+use kernel::id::{StreamName, TableName};
+use kernel::position::{Coordinate, Offset, Position, Transaction};
+use rows::{Column, Operation, TableSchema, Type};
+
+use super::{Assembler, Selected};
+use crate::pgoutput::{Lsn, TypeId};
+use crate::values::{TypeEntry, Types};
+
+const INT8: u32 = 20;
+const TEXT: u32 = 25;
+const DATE: u32 = 1082;
+const ORDERS: u32 = 500;
+
+/// A value of a row: binary, null, or not sent.
+#[derive(Clone, Copy)]
+enum V<'a> {
+    B(&'a [u8]),
+    Null,
+    Unsent,
+}
+
+fn id(value: i64) -> [u8; 8] {
+    value.to_be_bytes()
+}
+
+fn types() -> Arc<Types> {
+    let entry = |id, known_as: &str| TypeEntry {
+        id: TypeId(id),
+        name: known_as.into(),
+        known_as: known_as.into(),
+        kind: b'b',
+        element: TypeId(0),
+        base: TypeId(0),
+        modifier: -1,
+    };
+    Arc::new(Types::new([entry(INT8, "int8"), entry(TEXT, "text"), entry(DATE, "date")], 2))
+}
+
+fn schema() -> Arc<TableSchema> {
+    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable };
+    let columns = vec![column("id", Type::Int64, false), column("word", Type::String, true)];
+    Arc::new(TableSchema::new(TableName::from("shop.orders"), columns, vec![0]).unwrap())
+}
+
+/// A log that is fed frame by frame.
+struct Log {
+    assembler: Assembler,
+}
+
+impl Log {
+    fn from(from: u64) -> Self {
+        let selected = Selected { schema: schema(), declared: BTreeMap::new(), relation: None };
+        let tables = [(TableName::from("shop.orders"), selected)].into();
+        Self { assembler: Assembler::new(tables, types(), Lsn(from)) }
+    }
+
+    fn data(&mut self, at: u64, message: &[u8]) -> Result<(), contract::Error> {
+        let frame = [&[b'w'][..], &at.to_be_bytes(), &[0; 16], message].concat();
+        self.assembler.take(&frame)
+    }
+
+    fn begin(&mut self, commit: u64) -> &mut Self {
+        let message = [&[b'B'][..], &commit.to_be_bytes(), &5_i64.to_be_bytes(), &[0; 4]].concat();
+        self.data(commit, &message).unwrap();
+        self
+    }
+
+    fn commit(&mut self, commit: u64) -> &mut Self {
+        let message = [&[b'C', 0][..], &commit.to_be_bytes(), &(commit + 8).to_be_bytes(), &5_i64.to_be_bytes()].concat();
+        self.data(commit + 8, &message).unwrap();
+        self
+    }
+
+    fn keepalive(&mut self, end: u64) -> &mut Self {
+        self.assembler.take(&[&[b'k'][..], &end.to_be_bytes(), &[0; 9]].concat()).unwrap();
+        self
+    }
+
+    /// The relation under a number and name, with these columns; the first one is its identity.
+    fn relation_of(&mut self, at: u64, number: u32, name: &str, identity: u8, columns: &[(&str, u32)]) -> &mut Self {
+        let mut message = [&[b'R'][..], &number.to_be_bytes(), b"shop\0", name.as_bytes(), &[0, identity]].concat();
+        message.extend(u16::try_from(columns.len()).unwrap().to_be_bytes());
+        for (place, (column, of)) in columns.iter().enumerate() {
+            message.push(u8::from(place == 0 || identity == b'f'));
+            message.extend([column.as_bytes(), &[0], &of.to_be_bytes(), &(-1_i32).to_be_bytes()].concat());
+        }
+        self.data(at, &message).unwrap();
+        self
+    }
+
+    fn relation(&mut self, at: u64, identity: u8) -> &mut Self {
+        self.relation_of(at, ORDERS, "orders", identity, &[("id", INT8), ("word", TEXT)])
+    }
+
+    fn insert(&mut self, at: u64, row: &[V<'_>]) -> &mut Self {
+        self.change(at, b'I', &[(b'N', row)])
+    }
+
+    fn change(&mut self, at: u64, kind: u8, rows: &[(u8, &[V<'_>])]) -> &mut Self {
+        let mut message = [&[kind][..], &ORDERS.to_be_bytes()].concat();
+        for (kind, row) in rows {
+            message.push(*kind);
+            message.extend(u16::try_from(row.len()).unwrap().to_be_bytes());
+            for value in *row {
+                match value {
+                    V::Null => message.push(b'n'),
+                    V::Unsent => message.push(b'u'),
+                    V::B(bytes) => {
+                        message.push(b'b');
+                        message.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
+                        message.extend(*bytes);
+                    }
+                }
+            }
+        }
+        self.data(at, &message).unwrap();
+        self
+    }
+
+    fn read(&mut self) -> LogRead {
+        let read = self.assembler.finish(0).unwrap();
+        for batch in &read.batches {
+            batch.check().unwrap();
+        }
+        read
+    }
+}
+
+fn transaction(at: u64) -> Transaction {
+    Transaction { stream: StreamName::from(""), at: Offset(at) }
+}
+
+fn at(major: u64, minor: u32) -> Coordinate {
+    Coordinate { major, minor }
+}
+
+/// Operation, coordinate, key and word of each row.
+fn rows(read: &LogRead) -> Vec<(Operation, Coordinate, i64, Option<String>)> {
+    let of = |batch: &Arc<rows::ChangeBatch>| {
+        let (ids, words) =
+            (batch.data.column(0).as_primitive::<Int64Type>().clone(), batch.data.column(1).as_string::<i32>().clone());
+        let row = |row| {
+            let word = words.is_valid(row).then(|| words.value(row).to_owned());
+            (batch.tail.operations[row], batch.tail.coordinates[row], ids.value(row), word)
+        };
+        (0..batch.rows()).map(row).collect::<Vec<_>>()
+    };
+    read.batches.iter().flat_map(of).collect()
+}
+
+fn ended(at: u64) -> LogEvent {
+    LogEvent::Ended { transaction: transaction(at), upto: Position::scalar(at + 8), commit_time: Some(946_684_800_000_005) }
+}
+
+#[test]
+fn a_transaction_becomes_its_rows_and_its_end() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]).insert(50, &[V::B(&id(2)), V::Null]).commit(100);
+    let read = log.read();
+    assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }, ended(100)]);
+    let expected = [(Operation::Insert, at(40, 2), 1, Some("one".to_owned())), (Operation::Insert, at(50, 2), 2, None)];
+    assert_eq!(rows(&read), expected);
+    assert_eq!(read.batches[0].tail.transactions[0].commit_time, Some(946_684_800_000_005));
+    assert!(log.read().events.is_empty());
+}
+
+#[test]
+fn rows_of_one_place_in_the_log_are_numbered() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd');
+    for n in 0..3 {
+        log.insert(40, &[V::B(&id(n)), V::Null]);
+    }
+    let coordinates: Vec<_> = rows(&log.read()).into_iter().map(|(_, coordinate, _, _)| coordinate).collect();
+    assert_eq!(coordinates, [at(40, 2), at(40, 6), at(40, 10)]);
+}
+
+#[test]
+fn a_changed_key_is_a_delete_and_an_insert_that_nothing_divides() {
+    let mut log = Log::from(0);
+    let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::B(b"nine")]);
+    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]);
+    let read = log.read();
+    assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }]);
+    assert_eq!(rows(&read), [(Operation::Delete, at(40, 1), 1, None), (Operation::Insert, at(40, 2), 9, Some("nine".into()))]);
+    let batch = &read.batches[0];
+    assert!(batch.is_absent(1, 0) && !batch.is_absent(1, 1) && !batch.is_absent(0, 0));
+}
+
+#[test]
+fn an_update_of_a_row_that_is_known_whole_keeps_its_key() {
+    let mut log = Log::from(0);
+    let (old, new) = ([V::B(&id(1)), V::B(b"large")], [V::B(&id(1)), V::Unsent]);
+    log.begin(100).relation(40, b'f').change(40, b'U', &[(b'O', &old), (b'N', &new)]).change(41, b'D', &[(b'O', &old)]);
+    let read = log.read();
+    let large = || Some("large".to_owned());
+    assert_eq!(rows(&read), [(Operation::Update, at(40, 2), 1, large()), (Operation::Delete, at(41, 2), 1, large())]);
+    assert!(read.batches[0].absent.iter().all(Option::is_none));
+}
+
+#[test]
+fn a_value_that_was_not_sent_is_refused_in_its_place_and_no_part_of_the_change_is_taken() {
+    let mut log = Log::from(0);
+    let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::Unsent]);
+    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]);
+    log.change(41, b'U', &[(b'K', &old), (b'N', &new)]).insert(42, &[V::B(&id(3)), V::B(b"three")]).commit(100);
+    let read = log.read();
+    let LogEvent::Refused { table, transaction: of, coordinate, error } = &read.events[1] else { panic!("{:?}", read.events) };
+    assert_eq!((table.as_str(), of, *coordinate), ("shop.orders", &transaction(100), at(41, 2)));
+    assert_eq!((error.kind, error.code), (Kind::Rejected, "postgres-unsent-value"));
+    assert!(error.remedy.contains("REPLICA IDENTITY FULL"));
+    assert_eq!(rows(&read).into_iter().map(|(_, _, id, _)| id).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(read.events[2], LogEvent::Rows { batch: 0, rows: 1..2, transaction: transaction(100) });
+}
+
+#[test]
+fn a_read_of_refused_rows_alone_has_no_batch() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd').insert(40, &[V::B(b"short"), V::Null]).insert(41, &[V::Null, V::Null]).commit(100);
+    let read = log.read();
+    assert!(read.batches.is_empty());
+    let codes: Vec<_> = read
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            LogEvent::Refused { error, .. } => Some(error.code),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes, ["postgres-value", "postgres-key"]);
+}
+
+#[test]
+fn an_identity_that_does_not_tell_the_key_refuses_updates_and_deletes_and_takes_inserts() {
+    let mut log = Log::from(0);
+    let row = [V::B(&id(1)), V::Null];
+    log.begin(100).relation(40, b'n').insert(40, &row).change(41, b'U', &[(b'N', &row)]).change(42, b'D', &[(b'K', &row)]);
+    let read = log.read();
+    assert_eq!(rows(&read).len(), 1);
+    assert!(matches!(&read.events[1..], [LogEvent::Refused { error: a, .. }, LogEvent::Refused { error: b, .. }]
+        if a.code == "postgres-identity" && b.code == "postgres-identity"));
+}
+
+#[test]
+fn other_columns_are_told_in_front_of_the_first_row_that_has_them() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::Null]);
+    log.relation_of(50, ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
+    log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]).commit(100);
+    let read = log.read();
+    let LogEvent::Schema { coordinate, schema, .. } = &read.events[1] else { panic!("{:?}", read.events) };
+    assert_eq!(*coordinate, at(50, 0));
+    let columns: Vec<_> =
+        schema.columns.iter().map(|column| (column.name.as_str(), column.kind.clone(), column.nullable)).collect();
+    assert_eq!(columns, [("id", Type::Int64, false), ("word", Type::String, true), ("day", Type::Date, true)]);
+    assert_eq!(read.events[2], LogEvent::Rows { batch: 1, rows: 0..1, transaction: transaction(100) });
+    assert_eq!(read.batches[1].schema, *schema);
+}
+
+#[test]
+fn a_relation_that_is_sent_again_as_it_was_is_no_change_and_columns_may_come_in_another_order() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"a")]).relation(50, b'd');
+    log.insert(50, &[V::B(&id(2)), V::B(b"b")]);
+    log.relation_of(60, ORDERS, "orders", b'f', &[("word", TEXT), ("id", INT8)]).insert(60, &[V::B(b"c"), V::B(&id(3))]);
+    let read = log.read();
+    assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..3, transaction: transaction(100) }]);
+    assert_eq!(rows(&read)[2], (Operation::Insert, at(60, 2), 3, Some("c".into())));
+}
+
+#[test]
+fn a_table_that_is_renamed_or_replaced_is_not_silently_another_one() {
+    let columns = [("id", INT8), ("word", TEXT)];
+    let row = [V::B(&id(1)), V::Null];
+    let code = |log: &mut Log| match log.read().events.last() {
+        Some(LogEvent::Refused { error, .. }) => error.code,
+        other => panic!("{other:?}"),
+    };
+    let mut renamed = Log::from(0);
+    renamed.begin(100).relation(40, b'd').insert(40, &row).relation_of(50, ORDERS, "elsewhere", b'd', &columns).insert(50, &row);
+    assert_eq!(code(&mut renamed), "postgres-renamed");
+    let mut replaced = Log::from(0);
+    replaced.begin(100).relation_of(40, 499, "orders", b'd', &columns).relation(50, b'd').insert(50, &row);
+    assert_eq!(code(&mut replaced), "postgres-replaced");
+}
+
+#[test]
+fn other_tables_are_passed_over_and_do_not_move_the_numbers() {
+    let mut log = Log::from(0);
+    log.begin(100).relation_of(40, 7, "others", b'd', &[("id", INT8)]).commit(100);
+    assert_eq!(log.read().events, [ended(100)]);
+}
+
+#[test]
+fn a_sign_of_life_is_a_position_outside_of_a_transaction_only() {
+    let mut log = Log::from(10);
+    log.keepalive(9).keepalive(20).keepalive(30).begin(100).keepalive(40).commit(100).keepalive(50).keepalive(120);
+    let keepalive = |end| LogEvent::Keepalive { upto: Position::scalar(end) };
+    assert_eq!(log.read().events, [keepalive(30), ended(100), keepalive(120)]);
+}
+
+#[test]
+fn what_was_delivered_before_is_passed_over() {
+    let mut log = Log::from(101);
+    let row = [V::B(&id(1)), V::Null];
+    log.begin(100).relation(40, b'd').insert(40, &row).commit(100).begin(101).insert(60, &row).commit(101);
+    let read = log.read();
+    assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..1, transaction: transaction(101) }, ended(101)]);
+}
+
+#[test]
+fn a_truncate_stands_in_its_place() {
+    let mut log = Log::from(0);
+    log.begin(100).relation(40, b'd');
+    log.data(40, &[&[b'T'][..], &2_u32.to_be_bytes(), &[0], &9_u32.to_be_bytes(), &ORDERS.to_be_bytes()].concat()).unwrap();
+    let table = TableName::from("shop.orders");
+    assert_eq!(log.read().events, [LogEvent::Truncated { table, transaction: transaction(100), coordinate: at(40, 2) }]);
+}
+
+#[test]
+fn a_stream_that_makes_no_sense_is_poison() {
+    let row = [V::B(&id(1)), V::Null];
+    let insert = |log: &mut Log| {
+        let bytes = [&[b'I'][..], &ORDERS.to_be_bytes(), b"N", &0_u16.to_be_bytes()].concat();
+        log.data(40, &bytes)
+    };
+    let mut outside = Log::from(0);
+    assert_eq!(insert(&mut outside).unwrap_err().kind, Kind::Poison);
+    let mut unknown = Log::from(0);
+    unknown.begin(100);
+    assert_eq!(insert(&mut unknown).unwrap_err().kind, Kind::Poison);
+    let mut backwards = Log::from(0);
+    backwards.begin(100).relation(50, b'd').insert(50, &row);
+    assert_eq!(insert(&mut backwards).unwrap_err().kind, Kind::Poison);
+    let mut noise = Log::from(0);
+    assert_eq!(noise.assembler.take(b"?").unwrap_err().kind, Kind::Poison);
+}
+
+#[test]
+fn a_limit_is_full_once_a_row_is_there() {
+    let mut log = Log::from(0);
+    let (one_row, one_byte) = (Limit { rows: 1, bytes: u64::MAX }, Limit { rows: 9, bytes: 1 });
+    log.begin(100).relation(40, b'd');
+    assert!(!log.assembler.is_full(one_row) && !log.assembler.is_full(one_byte));
+    log.insert(40, &[V::B(&id(1)), V::Null]);
+    assert!(log.assembler.is_full(one_row) && log.assembler.is_full(one_byte));
+    log.read();
+    assert!(!log.assembler.is_full(one_row) && !log.assembler.is_full(one_byte));
+}
+
+#[test]
+fn types_that_are_not_known_are_looked_up_for_tables_that_are_read_alone() {
+    let mut log = Log::from(0);
+    log.begin(100);
+    let relation = |name: &str| {
+        let message = [
+            &[b'R'][..],
+            &9_u32.to_be_bytes(),
+            b"shop\0",
+            name.as_bytes(),
+            b"\0d\0\x01\x01id\0",
+            &777_u32.to_be_bytes(),
+            &[0; 4],
+        ];
+        [&[b'w'][..], &[0; 24], &message.concat()].concat()
+    };
+    assert!(log.assembler.lacks_types(&relation("orders")));
+    assert!(!log.assembler.lacks_types(&relation("others")));
+}

@@ -1,0 +1,279 @@
+//! The source: what the contract asks of a log, answered by a server.
+
+mod describe;
+mod preflight;
+mod prepare;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use contract::registry::Settings;
+use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, TableRequest};
+use kernel::id::{Identity, StreamName, TableName};
+use kernel::position::{LogIdentity, Position};
+use rows::TableSchema;
+use tokio::sync::watch;
+
+use crate::catalog::{self, Cells, Slot};
+use crate::pgoutput::Lsn;
+use crate::reader::{Assembler, Reader, Selected};
+use crate::settings::SourceSettings;
+use crate::wire::{Connection, Ended, Purpose, Session, StreamOptions, WireError};
+
+/// Opens `postgres` sources.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct SourceFactory;
+
+#[async_trait]
+impl contract::registry::SourceFactory for SourceFactory {
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn summary(&self) -> &'static str {
+        "PostgreSQL, by logical replication"
+    }
+
+    async fn open(&self, pipeline: &str, settings: &Settings) -> Result<Arc<dyn Source>, Error> {
+        Ok(Arc::new(PostgresSource::new(pipeline, settings)?))
+    }
+}
+
+/// A database, read by a replication slot.
+pub struct PostgresSource {
+    place: Arc<Place>,
+    /// What was asked for last: a schema does not tell which types the pipeline file named.
+    requests: Mutex<BTreeMap<TableName, TableRequest>>,
+    durable: watch::Sender<Lsn>,
+    /// The session before: a slot has one reader at a time.
+    session: tokio::sync::Mutex<Option<Ended>>,
+}
+
+/// Where the server is, and how it is asked.
+pub(crate) struct Place {
+    pub(crate) settings: SourceSettings,
+}
+
+/// The slot of a session that has just ended is not free at once.
+const SLOT_ATTEMPTS: u32 = 40;
+const SLOT_PAUSE: Duration = Duration::from_millis(250);
+
+impl Place {
+    /// A connection for statements.
+    pub(crate) async fn sql(&self) -> Result<Connection, Error> {
+        self.settings.endpoint.connect(Purpose::Sql).await.map_err(|e| self.failed("connecting", e))
+    }
+
+    async fn replication(&self) -> Result<Connection, Error> {
+        self.settings.endpoint.connect(Purpose::Replication).await.map_err(|e| self.failed("connecting for replication", e))
+    }
+
+    /// An error, with what was to be done.
+    pub(crate) fn failed(&self, doing: &str, error: WireError) -> Error {
+        let SourceSettings { endpoint, slot, .. } = &self.settings;
+        let gone = match &error {
+            WireError::Server(said) => said.code == "55000" && said.message.contains("replication slot"),
+            WireError::Io { .. } | WireError::Refused { .. } | WireError::Protocol(_) => false,
+        };
+        let what = format!("{}: {doing}", endpoint.shown());
+        if gone {
+            lost(&format!("{what}: slot '{slot}': the server has removed log that it needs"))
+        } else {
+            error.into_error(&what)
+        }
+    }
+}
+
+/// The slot is of no use any more.
+fn lost(what: &str) -> Error {
+    let remedy =
+        "raise max_slot_wal_keep_size, drop the slot, and begin the pipeline anew under another name and into another target";
+    Error::new(Kind::PositionLost, "postgres-slot-lost", what, remedy)
+}
+
+impl PostgresSource {
+    /// The source that a pipeline file's section describes. Connects to nothing.
+    pub fn new(pipeline: &str, settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            place: Arc::new(Place { settings: SourceSettings::read(pipeline, settings)? }),
+            requests: Mutex::default(),
+            durable: watch::Sender::new(Lsn(0)),
+            session: tokio::sync::Mutex::default(),
+        })
+    }
+
+    fn remember(&self, tables: &[TableRequest]) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.extend(tables.iter().map(|request| (request.table.clone(), request.clone())));
+    }
+
+    /// The slot, fit for reading, or why it is not.
+    async fn slot(&self, connection: &mut Connection) -> Result<Option<Slot>, Error> {
+        let SourceSettings { slot: name, create, .. } = &self.place.settings;
+        let found = catalog::slot(connection, name).await.map_err(|e| self.place.failed("looking at the slot", e))?;
+        let config = |code, what: String, remedy: String| Err(Error::new(Kind::Config, code, what, remedy));
+        match found {
+            None if *create => Ok(None),
+            None => config("postgres-slot", format!("there is no replication slot '{name}'"), prepare::slot_statement(name)),
+            Some(slot) if slot.is_lost() => {
+                Err(lost(&format!("the server has removed log that the replication slot '{name}' needs")))
+            }
+            Some(slot) if slot.plugin != "pgoutput" || !slot.is_here => {
+                let what = format!(
+                    "the replication slot '{name}' is of the plugin {} in the database {}: expected pgoutput, in {}",
+                    slot.plugin, slot.database, self.place.settings.endpoint.database
+                );
+                config("postgres-slot", what, "take another name: 'source.slotName'".into())
+            }
+            Some(slot) => Ok(Some(slot)),
+        }
+    }
+
+    async fn begin(&self, from: Lsn) -> Result<Session, Error> {
+        let mut attempts = 0;
+        loop {
+            let settings = &self.place.settings;
+            let options = StreamOptions {
+                slot: settings.slot.clone(),
+                publication: settings.publication.clone(),
+                from,
+                durable: self.durable.subscribe(),
+            };
+            match Session::start(self.place.replication().await?, options).await {
+                Ok(session) => return Ok(session),
+                // Of ours that has just ended, or of another process: that one is told once it does not go away.
+                Err(error) if error.sqlstate() == Some("55006") && attempts < SLOT_ATTEMPTS => {
+                    attempts += 1;
+                    tokio::time::sleep(SLOT_PAUSE).await;
+                }
+                Err(error) => return Err(self.place.failed("starting to stream", error)),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Source for PostgresSource {
+    async fn preflight(&self, tables: &[TableRequest]) -> Vec<Finding> {
+        preflight::findings(&self.place, tables).await
+    }
+
+    async fn prepare(&self, tables: &[TableRequest]) -> Result<(), Error> {
+        if self.place.settings.create { prepare::prepare(&self.place, tables).await } else { Ok(()) }
+    }
+
+    async fn describe(
+        &self,
+        tables: &[TableRequest],
+        stored: &BTreeMap<TableName, Arc<TableSchema>>,
+    ) -> Result<Vec<SourceTable>, Error> {
+        self.remember(tables);
+        describe::describe(&self.place, tables, stored).await
+    }
+
+    async fn discover(&self) -> Result<Vec<TableName>, Error> {
+        let mut connection = self.place.sql().await?;
+        let found = catalog::discover(&mut connection, &self.place.settings.schemas).await;
+        connection.close().await;
+        found.map_err(|e| self.place.failed("looking for tables", e))
+    }
+
+    async fn open(&self) -> Result<OpenedLog, Error> {
+        let mut connection = self.place.replication().await?;
+        let log = identify(&mut connection).await.map_err(|e| self.place.failed("asking which log it is", e))?;
+        let slot = self.slot(&mut connection).await?;
+        connection.close().await;
+        let making = || {
+            let what = format!("the replication slot '{}' is still being made", self.place.settings.slot);
+            Error::new(
+                Kind::Transient,
+                "postgres-slot",
+                what,
+                "it waits for all transactions that were running when it was begun",
+            )
+        };
+        let floor = match slot {
+            // It is made when the run begins, and begins there.
+            None => log.end,
+            Some(slot) => slot.confirmed.ok_or_else(making)?,
+        };
+        let streams = [(StreamName::from(""), log.identity.clone())].into();
+        Ok(OpenedLog {
+            identity: LogIdentity { streams, coordinates: Some(log.identity) },
+            floor: Position::scalar(floor.0),
+            end: Position::scalar(log.end.max(floor).0),
+        })
+    }
+
+    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+        let mut before = self.session.lock().await;
+        if let Some(session) = before.take() {
+            session.wait().await;
+        }
+        let from = Lsn(from.offset(&StreamName::from("")).0);
+        let mut connection = self.place.sql().await?;
+        let Some(slot) = self.slot(&mut connection).await? else {
+            let name = &self.place.settings.slot;
+            let what = format!("the replication slot '{name}' is gone");
+            return Err(Error::new(Kind::Config, "postgres-slot", what, prepare::slot_statement(name)));
+        };
+        // The server would begin at what was acknowledged without a word.
+        if let Some(confirmed) = slot.confirmed.filter(|confirmed| from < *confirmed) {
+            let what = format!("the log can be read from {confirmed} on only, reading was to go on at {from}");
+            return Err(Error::new(Kind::PositionLost, "postgres-position-lost", what, "take a new snapshot"));
+        }
+        let failed = |e| self.place.failed("looking at the catalogue", e);
+        let types = catalog::types(&mut connection).await.map_err(failed)?;
+        let names: Vec<&TableName> = tables.iter().map(|schema| &schema.table).collect();
+        let relations = catalog::tables(&mut connection, &names).await.map_err(failed)?;
+        connection.close().await;
+        let selected = {
+            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let select = |schema: &Arc<TableSchema>| {
+                let declared = requests.get(&schema.table).map(|request| request.columns.clone()).unwrap_or_default();
+                let relation = relations.get(&schema.table).map(|table| table.id);
+                (schema.table.clone(), Selected { schema: schema.clone(), declared, relation })
+            };
+            tables.iter().map(select).collect()
+        };
+        let mut session = self.begin(from).await?;
+        *before = Some(session.ended());
+        Ok(Box::new(Reader::new(session, Assembler::new(selected, Arc::new(types), from), self.place.clone())))
+    }
+
+    async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
+        let upto = Lsn(upto.offset(&StreamName::from("")).0);
+        self.durable.send_if_modified(|durable| {
+            let more = upto > *durable;
+            if more {
+                *durable = upto;
+            }
+            more
+        });
+        Ok(())
+    }
+
+    fn describe_position(&self, position: &Position) -> String {
+        Lsn(position.offset(&StreamName::from("")).0).to_string()
+    }
+}
+
+/// Which log it is, and where it ends.
+struct Log {
+    identity: Identity,
+    end: Lsn,
+}
+
+async fn identify(connection: &mut Connection) -> Result<Log, WireError> {
+    let rows = connection.query("IDENTIFY_SYSTEM").await?;
+    let row = Cells(rows.first().ok_or_else(|| WireError::Protocol("IDENTIFY_SYSTEM has no answer".into()))?);
+    let (system, timeline) = (row.text(0)?, row.text(1)?);
+    let end = row.text(2)?.parse::<Lsn>().map_err(|e| WireError::Protocol(e.to_string()))?;
+    let database = "SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
+    let databases = connection.query(database).await?;
+    let database = Cells(databases.first().ok_or_else(|| WireError::Protocol("the database has no number".into()))?).text(0)?;
+    let identity = Identity::from(format!("system {system}, timeline {timeline}, database {database}").as_str());
+    Ok(Log { identity, end })
+}

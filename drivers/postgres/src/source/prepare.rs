@@ -1,0 +1,67 @@
+//! What `source.create: true` makes: the publication, its tables, and the slot. In this order: a publication must be older than the
+//! log that is read by it.
+
+use contract::{Error, TableRequest};
+
+use super::Place;
+use crate::catalog;
+use crate::settings::SourceSettings;
+use crate::wire::{Connection, WireError, identifier};
+
+pub(super) async fn prepare(place: &Place, tables: &[TableRequest]) -> Result<(), Error> {
+    let mut connection = place.sql().await?;
+    publish(place, &mut connection, tables).await.map_err(|e| place.failed("making the publication", e))?;
+    let SourceSettings { slot, .. } = &place.settings;
+    let looking = |e| place.failed("looking at the slot", e);
+    if catalog::slot(&mut connection, slot).await.map_err(looking)?.is_none() {
+        // It waits for every transaction that runs, prepared ones too: not for ever.
+        connection.query("SET statement_timeout = '60s'").await.map_err(looking)?;
+        connection.query(&slot_statement(slot)).await.map_err(|e| place.failed("making the replication slot", e))?;
+        tracing::info!(slot, "made the replication slot");
+    }
+    connection.close().await;
+    Ok(())
+}
+
+async fn publish(place: &Place, connection: &mut Connection, tables: &[TableRequest]) -> Result<(), WireError> {
+    let SourceSettings { publication, .. } = &place.settings;
+    let server = catalog::server(connection).await?;
+    match catalog::publication(connection, publication, server.version).await? {
+        None => {
+            connection.query(&publication_statement(publication, tables.iter().map(|t| t.table.as_str()))).await?;
+            tracing::info!(publication, "made the publication");
+        }
+        Some(known) => {
+            for request in tables.iter().filter(|request| !known.tables.contains_key(&request.table)) {
+                connection.query(&add_statement(publication, request.table.as_str())).await?;
+                tracing::info!(publication, table = request.table.as_str(), "added the table to the publication");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The SQL that makes a slot.
+pub(super) fn slot_statement(slot: &str) -> String {
+    format!("SELECT pg_create_logical_replication_slot({}, 'pgoutput');", crate::wire::literal(slot))
+}
+
+/// The SQL that makes a publication. Partitions come under their root's name, since that is what the pipeline file names.
+pub(super) fn publication_statement<'a>(publication: &str, tables: impl Iterator<Item = &'a str>) -> String {
+    let tables: Vec<String> = tables.map(table).collect();
+    let publication = identifier(publication);
+    format!("CREATE PUBLICATION {publication} FOR TABLE {} WITH (publish_via_partition_root = true);", tables.join(", "))
+}
+
+/// The SQL that adds a table to a publication.
+pub(super) fn add_statement(publication: &str, name: &str) -> String {
+    format!("ALTER PUBLICATION {} ADD TABLE {};", identifier(publication), table(name))
+}
+
+/// A table's name as SQL.
+pub(super) fn table(name: &str) -> String {
+    match name.split_once('.') {
+        Some((namespace, name)) => format!("{}.{}", identifier(namespace), identifier(name)),
+        None => identifier(name),
+    }
+}

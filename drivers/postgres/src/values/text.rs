@@ -1,0 +1,201 @@
+//! Values as text, as the server writes them with its default settings (and timestamps with a zone in UTC): for columns that
+//! are declared as text, and for types that have no other column.
+
+use std::fmt::{LowerExp, Write as _};
+
+use super::array::{self, Elements};
+use super::numeric::Numeric;
+use super::{Misfit, PgType, exactly, network, time};
+
+/// Appends the text of a value. What was appended before a failure is the caller's to take away.
+pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
+    match of {
+        PgType::Bool => into.push_str(if boolean(bytes)? { "true" } else { "false" }),
+        PgType::Int2 => number(i16::from_be_bytes(exactly(bytes)?), into),
+        PgType::Int4 => number(i32::from_be_bytes(exactly(bytes)?), into),
+        PgType::Int8 => number(i64::from_be_bytes(exactly(bytes)?), into),
+        PgType::Oid => number(u32::from_be_bytes(exactly(bytes)?), into),
+        PgType::Xid8 => number(u64::from_be_bytes(exactly(bytes)?), into),
+        PgType::Float4 => {
+            let value = f32::from_be_bytes(exactly(bytes)?);
+            float(value, f64::from(value), FLOAT4_DIGITS, into);
+        }
+        PgType::Float8 => {
+            let value = f64::from_be_bytes(exactly(bytes)?);
+            float(value, value, FLOAT8_DIGITS, into);
+        }
+        PgType::Numeric(_) => Numeric::read(bytes)?.write(into),
+        PgType::Money(scale) => money(i64::from_be_bytes(exactly(bytes)?), *scale, into),
+        PgType::Text | PgType::Enum | PgType::Json => into.push_str(utf8(bytes)?),
+        PgType::Jsonb => into.push_str(utf8(jsonb(bytes)?)?),
+        PgType::Char => char_byte(exactly(bytes)?, into),
+        PgType::Bytea => {
+            into.push_str("\\x");
+            for byte in bytes {
+                let _ = write!(into, "{byte:02x}");
+            }
+        }
+        PgType::Uuid => uuid(exactly(bytes)?, into),
+        PgType::Date => time::write_date(bytes, into)?,
+        PgType::Time => time::write_time(bytes, into)?,
+        PgType::TimeTz => time::write_time_tz(bytes, into)?,
+        PgType::Timestamp => time::write_timestamp(bytes, "", into)?,
+        PgType::TimestampTz => time::write_timestamp(bytes, "+00", into)?,
+        PgType::Interval => time::write_interval(bytes, into)?,
+        PgType::Inet => network::write_inet(bytes, into)?,
+        PgType::Mac => network::write_mac(bytes, into)?,
+        PgType::Bits => network::write_bits(bytes, into)?,
+        PgType::PgLsn => {
+            let _ = write!(into, "{}", crate::pgoutput::Lsn(u64::from_be_bytes(exactly(bytes)?)));
+        }
+        PgType::Array(element) => write_array(element, bytes, into)?,
+        PgType::Other(_) => return Err(Misfit::Unreadable),
+    }
+    Ok(())
+}
+
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Misfit> {
+    std::str::from_utf8(bytes).map_err(|_| Misfit::Malformed)
+}
+
+pub(super) fn boolean(bytes: &[u8]) -> Result<bool, Misfit> {
+    match exactly::<1>(bytes)? {
+        [0] => Ok(false),
+        [1] => Ok(true),
+        _ => Err(Misfit::Malformed),
+    }
+}
+
+/// Behind the number of its format.
+pub(super) fn jsonb(bytes: &[u8]) -> Result<&[u8], Misfit> {
+    match bytes.split_first() {
+        Some((1, text)) => Ok(text),
+        _ => Err(Misfit::Malformed),
+    }
+}
+
+fn number(value: impl std::fmt::Display, into: &mut String) {
+    let _ = write!(into, "{value}");
+}
+
+/// From so many digits before the point on the server writes an exponent.
+const FLOAT4_DIGITS: i32 = 6;
+const FLOAT8_DIGITS: i32 = 15;
+
+/// The shortest digits that give the number back, with an exponent where the server writes one.
+fn float(value: impl LowerExp + std::fmt::Display, kind: f64, digits: i32, into: &mut String) {
+    if kind.is_nan() {
+        return into.push_str("NaN");
+    }
+    if kind.is_infinite() {
+        return into.push_str(if kind < 0.0 { "-Infinity" } else { "Infinity" });
+    }
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return into.push_str(&scientific) };
+    match exponent.parse::<i32>() {
+        Ok(power) if power < -4 || power >= digits => {
+            let sign = if power < 0 { '-' } else { '+' };
+            let _ = write!(into, "{mantissa}e{sign}{:02}", power.unsigned_abs());
+        }
+        _ => {
+            let _ = write!(into, "{value}");
+        }
+    }
+}
+
+fn money(units: i64, scale: u8, into: &mut String) {
+    let unit = 10_u64.checked_pow(u32::from(scale)).unwrap_or(1);
+    let (whole, rest) = (units.unsigned_abs() / unit, units.unsigned_abs() % unit);
+    let _ = write!(into, "{}{whole}", if units < 0 { "-" } else { "" });
+    if unit > 1 {
+        let _ = write!(into, ".{rest:0width$}", width = usize::from(scale));
+    }
+}
+
+/// One byte; what is no ASCII is written as the server does, in octal.
+fn char_byte([byte]: [u8; 1], into: &mut String) {
+    match byte {
+        0 => {}
+        1..=127 => into.push(char::from(byte)),
+        128..=255 => {
+            let _ = write!(into, "\\{byte:03o}");
+        }
+    }
+}
+
+fn uuid(bytes: [u8; 16], into: &mut String) {
+    for (place, byte) in bytes.iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            into.push('-');
+        }
+        let _ = write!(into, "{byte:02x}");
+    }
+}
+
+fn write_array(element: &PgType, bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
+    let (dimensions, mut elements) = array::open(bytes)?;
+    if dimensions.is_empty() {
+        into.push_str("{}");
+    }
+    if dimensions.iter().any(|(_, first)| *first != 1) {
+        for (length, first) in &dimensions {
+            let last = i64::from(*first) + i64::try_from(*length).unwrap_or(i64::MAX).saturating_sub(1);
+            let _ = write!(into, "[{first}:{last}]");
+        }
+        into.push('=');
+    }
+    let lengths: Vec<usize> = dimensions.iter().map(|(length, _)| *length).collect();
+    if !lengths.is_empty() {
+        write_dimension(element, &lengths, &mut elements, into)?;
+    }
+    match elements.next()? {
+        None => Ok(()),
+        Some(_) => Err(Misfit::Malformed),
+    }
+}
+
+fn write_dimension(element: &PgType, lengths: &[usize], from: &mut Elements<'_>, into: &mut String) -> Result<(), Misfit> {
+    let Some((length, inner)) = lengths.split_first() else {
+        return match from.next()? {
+            Some(Some(value)) => write_element(element, value, into),
+            Some(None) => {
+                into.push_str("NULL");
+                Ok(())
+            }
+            None => Err(Misfit::Malformed),
+        };
+    };
+    into.push('{');
+    for place in 0..*length {
+        if place > 0 {
+            into.push(',');
+        }
+        write_dimension(element, inner, from, into)?;
+    }
+    into.push('}');
+    Ok(())
+}
+
+/// Quoted where the text would mean something else without.
+fn write_element(element: &PgType, value: &[u8], into: &mut String) -> Result<(), Misfit> {
+    let mut text = String::new();
+    match element {
+        // Inside an array the server's short form stands.
+        PgType::Bool => text.push(if boolean(value)? { 't' } else { 'f' }),
+        element => write(element, value, &mut text)?,
+    }
+    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\' | ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}');
+    if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special) {
+        into.push('"');
+        for c in text.chars() {
+            if matches!(c, '"' | '\\') {
+                into.push('\\');
+            }
+            into.push(c);
+        }
+        into.push('"');
+    } else {
+        into.push_str(&text);
+    }
+    Ok(())
+}
