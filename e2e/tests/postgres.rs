@@ -1,0 +1,267 @@
+//! PostgreSQL as the source, real servers and real processes: statements go on while urutau is killed, and in the end the tables that
+//! DuckDB reads are the tables that the server has.
+
+use std::time::{Duration, Instant};
+
+use e2e::postgres::{Postgres, Release};
+use e2e::shop::{Random, TABLES, transaction};
+use e2e::{Binary, Desk, Process, Signal, readers, wait_until};
+
+const ARGUMENTS: &[&str] = &["run", "-f", "pipeline.yaml", "--listen", "off"];
+
+fn pipeline(server: &Postgres, database: &str, create: bool) -> String {
+    format!(
+        "pipeline: desk
+source: {{ kind: postgres, uri: \"{}\", slotName: desk, create: {create} }}
+sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {{ interval: 200ms, maxRows: 400 }} }}
+snapshot: {{ mode: never }}
+tables:
+  - {{ source: public.orders }}
+  - {{ source: public.lines }}
+",
+        server.uri(database)
+    )
+}
+
+fn until_current(desk: &Desk) -> e2e::Ended {
+    desk.urutau(&["run", "-f", "pipeline.yaml", "--listen", "off", "--until-current"])
+}
+
+/// A database with the two tables, in a desk that copies it, begun: what is written from here on is copied.
+fn begun(server: &Postgres, database: &str) -> Desk {
+    server.sql("postgres", &format!("CREATE DATABASE {database}"));
+    server.sql(database, TABLES);
+    let desk = Desk::new().with_pipeline(&pipeline(server, database, true));
+    until_current(&desk).expect_code(0);
+    desk
+}
+
+/// One line a row, in the order of the key, as both sides write it.
+const ORDERS: &str = "id || '|' || coalesce(customer, '-') || '|' || coalesce(CAST(total AS text), '-') || '|' || \
+                      coalesce(CAST(paid AS text), '-') || '|' || coalesce(note, '-')";
+const LINES: &str = "order_id || '|' || line || '|' || coalesce(sku, '-') || '|' || coalesce(CAST(quantity AS text), '-')";
+
+/// Panics unless the copies are what the server has.
+#[track_caller]
+fn assert_equal(server: &Postgres, database: &str, desk: &Desk) {
+    for (table, row, key) in [("orders", ORDERS, "id"), ("lines", LINES, "order_id, line")] {
+        let list = format!("string_agg({row}, chr(10) ORDER BY {key})");
+        let source = server.sql(database, &format!("SELECT coalesce({list}, '') FROM public.{table}"));
+        let copy = readers::query(&desk.warehouse(), "shop", table, &[&format!("coalesce({list}, '')")]).join("\n");
+        if source != copy {
+            let (source, copy): (Vec<_>, Vec<_>) = (source.lines().collect(), copy.lines().collect());
+            let missing: Vec<_> = source.iter().filter(|line| !copy.contains(line)).take(5).collect();
+            let surplus: Vec<_> = copy.iter().filter(|line| !source.contains(line)).take(5).collect();
+            panic!("{table}: {} rows here, {} there; missing {missing:?}, surplus {surplus:?}", source.len(), copy.len());
+        }
+    }
+}
+
+fn survives_kills(release: Release) {
+    let server = Postgres::start(release, &[]);
+    let desk = begun(&server, "shop");
+    let mut random = Random(0x5EED_0F0D_D5EE_D0F5);
+    let mut kills = 0;
+    while kills < 12 {
+        let mut process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
+        let moment = Instant::now() + Duration::from_millis(300 + random.below(2_500));
+        while Instant::now() < moment {
+            let written: String = (0..20).map(|_| transaction(&mut random)).collect();
+            server.sql("shop", &written);
+        }
+        assert!(process.runs(), "it ended by itself:\n{}", process.stderr());
+        process.send(Signal::Kill);
+        assert_eq!(process.wait().signal, Some(9));
+        kills += 1;
+        if kills % 4 == 0 {
+            until_current(&desk).expect_code(0);
+            assert_equal(&server, "shop", &desk);
+        }
+    }
+}
+
+#[test]
+fn kills_at_random_moments_lose_nothing_of_postgresql_15() {
+    survives_kills(Release::Fifteen);
+}
+
+#[test]
+fn kills_at_random_moments_lose_nothing_of_postgresql_18() {
+    survives_kills(Release::Eighteen);
+}
+
+#[test]
+fn a_server_that_goes_away_and_comes_back_is_waited_for() {
+    let mut server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    let mut process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
+    let mut random = Random(0xABCD);
+    for _ in 0..3 {
+        let written: String = (0..50).map(|_| transaction(&mut random)).collect();
+        server.sql("shop", &written);
+        server.restart();
+    }
+    assert!(process.runs(), "it ended by itself:\n{}", process.stderr());
+    process.send(Signal::Terminate);
+    process.wait().expect_code(0);
+    until_current(&desk).expect_code(0);
+    assert_equal(&server, "shop", &desk);
+}
+
+/// Where the slot stands, as a number of bytes of log.
+fn confirmed(server: &Postgres) -> u64 {
+    let said = server.sql(
+        "postgres",
+        "SELECT (confirmed_flush_lsn - '0/0'::pg_lsn)::bigint FROM pg_replication_slots WHERE slot_name = 'desk'",
+    );
+    said.parse().expect("a number")
+}
+
+#[test]
+fn the_slot_of_an_idle_database_moves_on_while_another_one_writes() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    let mut process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
+    server.sql("postgres", "CREATE TABLE busy AS SELECT n, repeat('x', 500) t FROM generate_series(1, 40000) n");
+    let written: u64 = server.sql("postgres", "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").parse().expect("a number");
+    wait_until("the slot passing what the other database wrote", || (confirmed(&server) >= written).then_some(()));
+    assert!(process.runs());
+    process.send(Signal::Terminate);
+    process.wait().expect_code(0);
+}
+
+#[test]
+fn nothing_is_acknowledged_that_the_sink_does_not_hold() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    let before_its_commit = server.sql(
+        "shop",
+        "BEGIN; INSERT INTO orders SELECT n, 'c', 1, now(), true, NULL FROM generate_series(1, 300) n; \
+         SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint; COMMIT;",
+    );
+    // A life that is stopped before its first commit is visible has read the rows, and has acknowledged nothing of them.
+    let parked = desk.run_parked("iceberg-data-written", 1, &[]).expect("it comes to a commit");
+    assert!(
+        confirmed(&server) <= before_its_commit.parse().expect("a number"),
+        "the slot moved over rows that are not committed"
+    );
+    parked.kill();
+    assert!(confirmed(&server) <= before_its_commit.parse().expect("a number"));
+    until_current(&desk).expect_code(0);
+    assert_equal(&server, "shop", &desk);
+}
+
+#[test]
+fn a_slot_that_was_made_again_is_a_lost_position() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    server.sql("shop", "SELECT pg_drop_replication_slot('desk'); INSERT INTO orders (id) VALUES (1)");
+    until_current(&desk).expect_code(4).expect_words(&["snapshot"]);
+    // It was made again, as the file says; the verdict stays.
+    until_current(&desk).expect_code(4);
+}
+
+#[test]
+fn a_missing_slot_is_named_with_the_statement_that_makes_it() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    server.sql("shop", "SELECT pg_drop_replication_slot('desk')");
+    let desk = desk.with_pipeline(&pipeline(&server, "shop", false));
+    let words = ["there is no replication slot 'desk'", "pg_create_logical_replication_slot('desk', 'pgoutput')"];
+    until_current(&desk).expect_code(2).expect_words(&words);
+    desk.urutau(&["doctor", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&words);
+}
+
+#[test]
+fn a_slot_whose_log_was_thrown_away_is_a_lost_position() {
+    let server = Postgres::start(Release::Fifteen, &["max_slot_wal_keep_size=16MB", "max_wal_size=32MB", "min_wal_size=32MB"]);
+    let desk = begun(&server, "shop");
+    wait_until("the server throwing log away", || {
+        server.sql("postgres", "DROP TABLE IF EXISTS busy; CREATE TABLE busy AS SELECT n, repeat('x', 900) t FROM generate_series(1, 20000) n; CHECKPOINT");
+        let status = server.sql("postgres", "SELECT wal_status FROM pg_replication_slots");
+        (status == "lost").then_some(())
+    });
+    until_current(&desk).expect_code(4).expect_words(&["postgres-slot-lost"]);
+    desk.urutau(&["doctor", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&["postgres-slot-lost"]);
+}
+
+#[test]
+fn another_server_is_another_log() {
+    let (first, second) = (Postgres::start(Release::Fifteen, &[]), Postgres::start(Release::Fifteen, &[]));
+    let desk = begun(&first, "shop");
+    second.sql("postgres", "CREATE DATABASE shop");
+    second.sql("shop", TABLES);
+    let desk = desk.with_pipeline(&pipeline(&second, "shop", true));
+    until_current(&desk).expect_code(4).expect_words(&["another one than the copies were made from"]);
+}
+
+#[test]
+fn a_large_value_that_was_not_sent_halts_its_table_and_is_never_made_up() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    let large = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 400) n)";
+    server.sql(
+        "shop",
+        &format!(
+            "INSERT INTO orders (id, customer, note) VALUES (1, 'Ada', {large}); INSERT INTO lines VALUES (1, 1, {large}, 1)"
+        ),
+    );
+    until_current(&desk).expect_code(0);
+    // With the whole old row in the log, what was not sent is known.
+    server.sql(
+        "shop",
+        "UPDATE lines SET quantity = 2; UPDATE orders SET customer = 'Bo'; INSERT INTO lines VALUES (2, 1, 'later', 1)",
+    );
+    until_current(&desk).expect_code(3).expect_words(&["postgres-unsent-value", "REPLICA IDENTITY FULL", "'note'"]);
+    let lines = readers::query(
+        &desk.warehouse(),
+        "shop",
+        "lines",
+        &["string_agg(quantity || '/' || length(sku), ' ' ORDER BY order_id)"],
+    );
+    assert_eq!(lines, ["2/12800 1/5"]);
+    let orders = readers::query(&desk.warehouse(), "shop", "orders", &["string_agg(customer || '/' || length(note), ' ')"]);
+    assert_eq!(orders, ["Ada/12800"]);
+}
+
+#[test]
+fn a_change_of_columns_halts_its_table_in_front_of_it() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    server.sql(
+        "shop",
+        "INSERT INTO orders (id) VALUES (1); ALTER TABLE orders ADD COLUMN more int; INSERT INTO orders (id) VALUES (2); INSERT INTO lines VALUES (9, 9, 'x', 1)",
+    );
+    until_current(&desk).expect_code(3).expect_words(&["columns change here"]);
+    assert_eq!(readers::query(&desk.warehouse(), "shop", "orders", &["string_agg(CAST(id AS text), ' ')"]), ["1"]);
+    assert_eq!(readers::query(&desk.warehouse(), "shop", "lines", &["count(*)"]), ["1"]);
+}
+
+#[test]
+fn doctor_finds_nothing_wrong_where_a_run_works_and_names_what_is_missing_where_it_would_not() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    server.sql("shop", "ALTER TABLE orders REPLICA IDENTITY FULL");
+    desk.urutau(&["doctor", "-f", "pipeline.yaml"]).expect_code(0).expect_words(&["nothing is wrong"]);
+    server.sql("shop", "ALTER PUBLICATION desk_pub DROP TABLE lines; ALTER PUBLICATION desk_pub SET (publish = 'insert')");
+    server.sql("shop", "ALTER TABLE orders REPLICA IDENTITY NOTHING");
+    let desk = desk.with_pipeline(&pipeline(&server, "shop", false));
+    let words = [
+        "ALTER PUBLICATION \"desk_pub\" ADD TABLE \"public\".\"lines\"",
+        "ALTER TABLE \"public\".\"orders\" REPLICA IDENTITY FULL",
+        "SET (publish = 'insert, update, delete, truncate')",
+    ];
+    desk.urutau(&["doctor", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&words);
+}
+
+#[test]
+fn a_snapshot_that_is_not_built_is_refused_before_anything_is_connected_to() {
+    let desk = Desk::new().with_pipeline(
+        "pipeline: desk
+source: { kind: postgres, uri: \"postgres://u@127.0.0.1:1/d\", slotName: desk }
+sink: { kind: iceberg, uri: ./warehouse }
+tables: [{ source: public.orders }]
+",
+    );
+    desk.urutau(&["validate", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&["snapshot.mode", "never"]);
+}
