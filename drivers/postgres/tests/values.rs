@@ -128,7 +128,7 @@ async fn read(source: &PostgresSource, columns: BTreeMap<String, Type>) -> (Arc<
     let described = source.describe(&[request], &BTreeMap::new()).await.unwrap();
     let schema = described[0].schema.clone();
     let opened = source.open().await.unwrap();
-    let mut reader = source.stream(&opened.floor, std::slice::from_ref(&schema)).await.unwrap();
+    let mut reader = source.stream(&opened.floor.clone().into(), std::slice::from_ref(&schema)).await.unwrap();
     let (mut batches, mut refused, mut ends) = (Vec::new(), Vec::new(), 0);
     let most = VALUES.iter().map(|(_, values)| values.len()).max().unwrap();
     while ends <= most {

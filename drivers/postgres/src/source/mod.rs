@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, TableRequest};
+use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
 use kernel::id::{Identity, StreamName, TableName};
 use kernel::position::{LogIdentity, Position};
 use rows::TableSchema;
@@ -207,12 +207,13 @@ impl Source for PostgresSource {
         })
     }
 
-    async fn stream(&self, from: &Position, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
+    /// Positions are ends of transactions and places between them, and the log marks every end: each reading divides there by itself.
+    async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
         let mut before = self.session.lock().await;
         if let Some(session) = before.take() {
             session.wait().await;
         }
-        let from = Lsn(from.offset(&StreamName::from("")).0);
+        let from = Lsn(start.from.offset(&StreamName::from("")).0);
         let mut connection = self.place.sql().await?;
         let Some(slot) = self.slot(&mut connection).await? else {
             let name = &self.place.settings.slot;
