@@ -178,6 +178,12 @@ pub trait Source: Send + Sync {
     /// Reads the log of `tables` from a position, from the beginning of every transaction that it does not contain.
     async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error>;
 
+    /// Does its log tell every row from the first one on, so that a table may begin with it? Not if rows were there before the
+    /// log: a database's must be read first, or the table begins where the log ends now.
+    fn begins_with_log(&self) -> bool {
+        true
+    }
+
     /// Does it keep everything, whatever is acknowledged? Then nothing is, and what somebody rolled back at the sink can be
     /// read again.
     fn keeps_all(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use contract::{Capabilities, Error, Kind, Mode, SinkTable, StateWrite, TableRequest};
+use contract::{Capabilities, Error, Kind, Mode, SinkTable, Source, StateWrite, TableRequest};
 use kernel::config::{self, CheckpointLimits, Config, Join, Retry, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
@@ -101,11 +101,11 @@ pub(crate) fn rows_per_read(pipeline: &Pipeline) -> usize {
 const BUDGET_BYTES_MAX: u64 = 64 << 20;
 
 /// The kernel's configuration of a run.
-pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all: bool, until_current: bool) -> Config {
+pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Source, until_current: bool) -> Config {
     let tables = pipeline.tables.iter().map(|table| {
         let config = TableConfig {
             join: match pipeline.snapshot {
-                _ if source_keeps_all => Join::Beginning,
+                _ if source.begins_with_log() => Join::Beginning,
                 SnapshotMode::Never => Join::Now,
                 SnapshotMode::Initial | SnapshotMode::Only | SnapshotMode::WhenNeeded => Join::Snapshot,
             },
@@ -139,7 +139,7 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source_keeps_all:
     config.budget_bytes_max = BUDGET_BYTES_MAX;
     config.retry = Retry { give_up_after, ..config.retry };
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
-    config.source_keeps_all = source_keeps_all;
+    config.source_keeps_all = source.keeps_all();
     config.until_current = until_current;
     config
 }

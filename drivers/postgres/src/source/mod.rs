@@ -244,6 +244,10 @@ impl Source for PostgresSource {
         Ok(Box::new(Reader::new(session, Assembler::new(selected, Arc::new(types), from), self.place.clone())))
     }
 
+    fn begins_with_log(&self) -> bool {
+        false
+    }
+
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
         let upto = Lsn(upto.offset(&StreamName::from("")).0);
         self.durable.send_if_modified(|durable| {
