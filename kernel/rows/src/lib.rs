@@ -1,6 +1,6 @@
 //! Pure functions on Arrow batches, and the store that holds batches by id while a machine decides about them.
 //!
-//! A source makes a [`ChangeBatch`]: rows of one table in log order, with what the log says of each. On its way to a sink it
+//! A source makes a [`ChangeBatch`] ([`build`]): rows of one table in log order, with what the log says of each. On its way to a sink it
 //! is projected and cast ([`project`], [`cast`], [`value`]), filtered ([`filter`]), given its keys ([`key`]) and digests
 //! ([`digest`]), held ([`store`]), and, once the kernel closes a checkpoint, netted ([`net`]). What a sink gets is a
 //! [`Netted`]: at most one image or delete for each key.
@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 pub mod batch;
+pub mod build;
 pub mod cast;
 pub mod digest;
 pub mod filter;

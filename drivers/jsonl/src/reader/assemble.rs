@@ -7,9 +7,10 @@ use std::sync::Arc;
 use contract::{Error, Kind, LogEvent, LogRead};
 use kernel::id::StreamName;
 use kernel::position::{Coordinate, Offset, Position, Transaction};
-use rows::{EncodedKeys, Operation as RowOperation, TableSchema};
+use rows::build::{BatchBuilder, ColumnBuilder};
+use rows::{EncodedKeys, Operation as RowOperation, RowPhase, TableSchema};
 
-use super::batch::{BatchBuilder, Fill, Refusal};
+use super::batch::{self, Fill, Refusal};
 use super::breaks::Breaks;
 use super::report::refused;
 use super::table::{Declared, Table};
@@ -17,7 +18,7 @@ use super::transaction::{Grouping, Open};
 use crate::counts::Counts;
 use crate::envelope::{Change, Decoder, Format, Image, Line, Malformed, Operation};
 use crate::json;
-use crate::values::{ColumnBuilder, Options};
+use crate::values::{Options, PushJson};
 
 /// Where a line stands, for its coordinate and for people.
 pub(crate) struct Place<'a> {
@@ -165,7 +166,8 @@ impl Assembler {
         state.tables.iter_mut().for_each(|table| table.batch = None);
         (state.rows, state.bytes) = (0, 0);
         state.counts.pieces(state.grouping.take_pieces());
-        let batches: Result<Vec<_>, _> = state.batches.drain(..).map(|batch| batch.finish(ingest_time).map(Arc::new)).collect();
+        let batches: Result<Vec<_>, _> =
+            state.batches.drain(..).map(|batch| batch.finish(ingest_time, RowPhase::Stream).map(Arc::new)).collect();
         let batches = batches.map_err(|e| {
             Error::new(
                 Kind::Fatal,
@@ -296,11 +298,11 @@ impl State {
         time: Option<i64>,
         rows: &[(RowOperation, Coordinate, Image<'_>, Fill<'_>)],
     ) -> Result<(), Refusal> {
-        let batch = self.batch_of(table);
-        let builder = &mut self.batches[batch];
+        let number = self.batch_of(table);
+        let builder = &mut self.batches[number];
         let before = builder.rows();
         for (operation, coordinate, image, fill) in rows {
-            if let Err(refusal) = builder.push(&mut self.tables[table], *image, *fill, &self.options) {
+            if let Err(refusal) = batch::push(builder, &mut self.tables[table], *image, *fill, &self.options) {
                 builder.take_back(before);
                 return Err(refusal);
             }
@@ -311,11 +313,11 @@ impl State {
         self.rows += rows.len();
         match self.events.last_mut() {
             Some(LogEvent::Rows { batch: last, rows, transaction: same })
-                if *last == batch && same.at == transaction.at && same.stream == transaction.stream =>
+                if *last == number && same.at == transaction.at && same.stream == transaction.stream =>
             {
                 rows.end = after;
             }
-            _ => self.events.push(LogEvent::Rows { batch, rows: before..after, transaction: transaction.clone() }),
+            _ => self.events.push(LogEvent::Rows { batch: number, rows: before..after, transaction: transaction.clone() }),
         }
         Ok(())
     }

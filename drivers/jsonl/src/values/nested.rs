@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use rows::Column;
+use rows::build::ColumnBuilder;
 
 use super::reading::Reading;
-use super::{ColumnBuilder, Misfit};
+use super::{Misfit, PushJson};
 use crate::json::{Cursor, Kind, Syntax, Value};
 
 /// The line was checked before, so its pieces follow the grammar.
@@ -132,7 +133,7 @@ pub(super) fn push_struct(
             if !column.nullable {
                 return Err(Misfit::new("nothing").inside(&format!(".{}", column.name)));
             }
-            field.push_null();
+            field.append_null();
         }
     }
     Ok(())

@@ -3,10 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 
+use rows::build::Values;
+
 use super::decimal::{self, DecimalForm};
 use super::number::{float32, float64, integer};
 use super::reading::{BinaryText, Reading};
-use super::{Misfit, Store, time};
+use super::{Misfit, time};
 use crate::envelope::Unit;
 use crate::json::{Cursor, Kind, Value, unescape_into};
 
@@ -19,57 +21,55 @@ macro_rules! push_integer {
     }};
 }
 
-impl Store {
-    /// Appends a value that is not null. After an error the store may hold a part of it.
-    pub(super) fn push(&mut self, reading: &Reading, value: Value<'_>) -> Result<(), Misfit> {
-        if let Reading::Impossible(found) = reading {
-            return Err(Misfit::new(*found));
-        }
-        match self {
-            Store::Bool(values) => values.append(boolean(value)?),
-            Store::Int8(values) => push_integer!(values, reading, value),
-            Store::Int16(values) => push_integer!(values, reading, value),
-            Store::Int32(values) => push_integer!(values, reading, value),
-            Store::Int64(values) => push_integer!(values, reading, value),
-            Store::UInt8(values) => push_integer!(values, reading, value),
-            Store::UInt16(values) => push_integer!(values, reading, value),
-            Store::UInt32(values) => push_integer!(values, reading, value),
-            Store::UInt64(values) => push_integer!(values, reading, value),
-            Store::Float32(values) => values.push(match special(value)? {
-                Some(special) => special as f32,
-                None => float32(value.raw).map_err(Misfit::new)?,
-            }),
-            Store::Float64(values) => values.push(match special(value)? {
-                Some(special) => special,
-                None => float64(value.raw).map_err(Misfit::new)?,
-            }),
-            Store::Decimal { values, precision, scale } => {
-                let Reading::Decimal(form) = reading else { return Err(Misfit::kind(value.kind)) };
-                let exact = decimal::exact(*form, value, *scale)?;
-                values.push(exact.unscaled(*precision, *scale).map_err(Misfit::new)?);
-            }
-            Store::Date(values) => values.push(match value.kind {
-                Kind::String => on_text(value, time::date)?,
-                _ => integer_of(&Reading::Integer, value)?.try_into().map_err(|_| Misfit::new(OUT_OF_RANGE))?,
-            }),
-            Store::Micros(values) => values.push(micros(reading, value)?),
-            Store::Bytes { ends, bytes } => {
-                push_bytes(bytes, reading, value)?;
-                ends.push(i32::try_from(bytes.len()).map_err(|_| Misfit::new("more than 2 GiB in one batch"))?);
-            }
-            Store::Fixed { width, bytes } => {
-                let begin = bytes.len();
-                push_bytes(bytes, reading, value)?;
-                if bytes.len() - begin != *width {
-                    return Err(Misfit::new("bytes of another length"));
-                }
-            }
-            Store::List { ends, element } => super::nested::push_list(ends, element, reading, value)?,
-            Store::Map { ends, keys, values } => super::nested::push_map(ends, keys, values, reading, value)?,
-            Store::Struct { columns, fields } => super::nested::push_struct(columns, fields, reading, value)?,
-        }
-        Ok(())
+/// Appends a value that is not null. After an error a part of it may be there.
+pub(super) fn push(values: &mut Values, reading: &Reading, value: Value<'_>) -> Result<(), Misfit> {
+    if let Reading::Impossible(found) = reading {
+        return Err(Misfit::new(*found));
     }
+    match values {
+        Values::Bool(values) => values.append(boolean(value)?),
+        Values::Int8(values) => push_integer!(values, reading, value),
+        Values::Int16(values) => push_integer!(values, reading, value),
+        Values::Int32(values) => push_integer!(values, reading, value),
+        Values::Int64(values) => push_integer!(values, reading, value),
+        Values::UInt8(values) => push_integer!(values, reading, value),
+        Values::UInt16(values) => push_integer!(values, reading, value),
+        Values::UInt32(values) => push_integer!(values, reading, value),
+        Values::UInt64(values) => push_integer!(values, reading, value),
+        Values::Float32(values) => values.push(match special(value)? {
+            Some(special) => special as f32,
+            None => float32(value.raw).map_err(Misfit::new)?,
+        }),
+        Values::Float64(values) => values.push(match special(value)? {
+            Some(special) => special,
+            None => float64(value.raw).map_err(Misfit::new)?,
+        }),
+        Values::Decimal { values, precision, scale } => {
+            let Reading::Decimal(form) = reading else { return Err(Misfit::kind(value.kind)) };
+            let exact = decimal::exact(*form, value, *scale)?;
+            values.push(exact.unscaled(*precision, *scale).map_err(Misfit::new)?);
+        }
+        Values::Date(values) => values.push(match value.kind {
+            Kind::String => on_text(value, time::date)?,
+            _ => integer_of(&Reading::Integer, value)?.try_into().map_err(|_| Misfit::new(OUT_OF_RANGE))?,
+        }),
+        Values::Micros(values) => values.push(micros(reading, value)?),
+        Values::Text { ends, bytes } | Values::Binary { ends, bytes } => {
+            push_bytes(bytes, reading, value)?;
+            ends.push(i32::try_from(bytes.len()).map_err(|_| Misfit::new("more than 2 GiB in one batch"))?);
+        }
+        Values::Fixed { width, bytes } => {
+            let begin = bytes.len();
+            push_bytes(bytes, reading, value)?;
+            if bytes.len() - begin != *width {
+                return Err(Misfit::new("bytes of another length"));
+            }
+        }
+        Values::List { ends, element } => super::nested::push_list(ends, element, reading, value)?,
+        Values::Map { ends, keys, values } => super::nested::push_map(ends, keys, values, reading, value)?,
+        Values::Struct { columns, fields } => super::nested::push_struct(columns, fields, reading, value)?,
+    }
+    Ok(())
 }
 
 /// `true`, `false`, and 1 and 0 as databases without booleans write them.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use contract::{Error, Kind, Limit, LogEvent, LogRead};
 use kernel::id::{StreamName, TableName};
 use kernel::position::{Coordinate, Offset, Position, Transaction};
-use rows::{Operation, TableSchema, Type};
+use rows::build::BatchBuilder;
+use rows::{Operation, RowPhase, TableSchema, Type};
 
-use super::batch::{BatchBuilder, Image};
+use super::batch::{self, Image};
 use super::refusal::Refusal;
 use super::relation::{self, Bound};
 use crate::pgoutput::frame::Frame;
@@ -22,6 +23,8 @@ use crate::values::Types;
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// What a row takes in memory beside its values, near enough for a budget.
 const ROW_BYTES: u64 = 48;
+/// Rows that a new builder has room for.
+const ROWS_EXPECTED: usize = 64;
 
 /// A table that is read.
 pub(crate) struct Selected {
@@ -43,6 +46,8 @@ pub(crate) struct Assembler {
     reached: Lsn,
     transaction: Option<Open>,
     building: Building,
+    /// Memory for texts that are made of values.
+    scratch: String,
 }
 
 /// What is known of a relation.
@@ -85,7 +90,16 @@ const SLOTS: u32 = 4;
 
 impl Assembler {
     pub(crate) fn new(tables: BTreeMap<TableName, Selected>, types: Arc<Types>, from: Lsn) -> Self {
-        Self { tables, types, relations: HashMap::new(), from, reached: from, transaction: None, building: Building::default() }
+        Self {
+            tables,
+            types,
+            relations: HashMap::new(),
+            from,
+            reached: from,
+            transaction: None,
+            building: Building::default(),
+            scratch: String::new(),
+        }
     }
 
     /// May nothing more be added to the read under this limit?
@@ -294,14 +308,14 @@ impl Assembler {
         let first = batch.rows();
         let mut bytes = 0;
         for (image, operation, slot) in rows {
-            let transaction = (&open.transaction, open.commit_time);
-            if let Err(refusal) = batch.push(bound, *image, *operation, coordinate(at, *slot), transaction) {
-                batch.truncate(first);
+            if let Err(refusal) = batch::push(batch, bound, *image, &mut self.scratch) {
+                batch.take_back(first);
                 if first == 0 && index + 1 == self.building.batches.len() {
                     self.building.batches.pop();
                 }
                 return Err(refusal);
             }
+            batch.tell(*operation, coordinate(at, *slot), &open.transaction, Some(open.commit_time));
             bytes += ROW_BYTES + image_bytes(*image);
         }
         let last = batch.rows();
@@ -322,8 +336,8 @@ impl Assembler {
     pub(crate) fn finish(&mut self, ingest_time: i64) -> Result<LogRead, Error> {
         let Building { events, batches, .. } = std::mem::take(&mut self.building);
         let finished = batches.into_iter().map(|batch| {
-            let table = batch.schema.table.clone();
-            batch.finish(ingest_time).map(Arc::new).map_err(|error| {
+            let table = batch.schema().table.clone();
+            batch.finish(ingest_time, RowPhase::Stream).map(Arc::new).map_err(|error| {
                 let what = format!("table {table}: a batch of its rows could not be made: {error}");
                 Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
             })
@@ -335,9 +349,9 @@ impl Assembler {
 impl Building {
     /// The batch that rows of this schema go into.
     fn batch(&mut self, schema: &Arc<TableSchema>) -> usize {
-        let found = self.batches.iter().rposition(|batch| Arc::ptr_eq(&batch.schema, schema) || batch.schema == *schema);
+        let found = self.batches.iter().rposition(|batch| Arc::ptr_eq(batch.schema(), schema) || batch.schema() == schema);
         found.unwrap_or_else(|| {
-            self.batches.push(BatchBuilder::new(schema.clone()));
+            self.batches.push(BatchBuilder::new(schema.clone(), ROWS_EXPECTED));
             self.batches.len() - 1
         })
     }

@@ -1,12 +1,11 @@
 //! Values: from the server's binary form to columns, by one decoder for every path on which a row can come.
 //!
 //! [`PgType`] is what the server calls a type, resolved through domains down to what lies on the wire. [`natural`] is the
-//! canonical type that it becomes, [`holds`] says what a pipeline file may declare instead. [`ColumnBuilder`] takes values one
-//! by one; a value that does not fit leaves it as it was, and is told by kind, never by content.
+//! canonical type that it becomes, [`holds`] says what a pipeline file may declare instead. [`AppendDatum`] puts values one by one
+//! into a column; a value that does not fit leaves it as it was, and is told by kind, never by content.
 
 mod array;
 mod builder;
-mod finish;
 mod mapping;
 mod network;
 mod numeric;
@@ -17,7 +16,7 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-pub use builder::ColumnBuilder;
+pub use builder::AppendDatum;
 pub use mapping::{holds, natural, table};
 pub use pg_type::{PgType, TypeEntry, Types};
 

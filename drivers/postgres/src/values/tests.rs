@@ -5,6 +5,7 @@ use arrow_array::types::{Date32Type, Decimal128Type, Int64Type, Time64Microsecon
 use arrow_array::{Array, ArrayRef};
 use proptest::prelude::*;
 use rows::Type;
+use rows::build::ColumnBuilder;
 use rows::value::Unholdable;
 
 use super::*;
@@ -12,8 +13,8 @@ use crate::pgoutput::{Datum, TypeId};
 
 /// One value in a column of its own.
 fn column(of: &PgType, kind: &Type, bytes: &[u8]) -> Result<ArrayRef, Misfit> {
-    let mut builder = ColumnBuilder::new(kind);
-    builder.append(of, Datum::Binary(bytes))?;
+    let mut builder = ColumnBuilder::new(kind, 0);
+    builder.append_datum(of, Datum::Binary(bytes), &mut String::new())?;
     Ok(builder.finish(kind).unwrap())
 }
 
@@ -223,11 +224,11 @@ fn an_array_that_a_list_cannot_say_is_refused_and_text_can() {
 #[test]
 fn a_value_that_does_not_fit_leaves_the_column_as_it_was() {
     let (of, kind) = (PgType::Array(Box::new(PgType::Date)), Type::List(Box::new(Type::Date)));
-    let mut builder = ColumnBuilder::new(&kind);
+    let mut builder = ColumnBuilder::new(&kind, 0);
     let (day, never) = (1_i32.to_be_bytes(), i32::MAX.to_be_bytes());
-    builder.append(&of, Datum::Binary(&array(&[(1, 1)], &[Some(&day)]))).unwrap();
-    builder.append(&of, Datum::Binary(&array(&[(2, 1)], &[Some(&day), Some(&never)]))).unwrap_err();
-    builder.append(&of, Datum::Null).unwrap();
+    builder.append_datum(&of, Datum::Binary(&array(&[(1, 1)], &[Some(&day)])), &mut String::new()).unwrap();
+    builder.append_datum(&of, Datum::Binary(&array(&[(2, 1)], &[Some(&day), Some(&never)])), &mut String::new()).unwrap_err();
+    builder.append_datum(&of, Datum::Null, &mut String::new()).unwrap();
     assert_eq!(builder.len(), 2);
     let lists = builder.finish(&kind).unwrap();
     let lists = lists.as_list::<i32>();
@@ -331,8 +332,8 @@ proptest! {
     ) {
         for of in every_type() {
             for kind in [natural(&of), Type::String, Type::Binary, Type::Int64, Type::Decimal { precision: 9, scale: 3 }] {
-                let mut builder = ColumnBuilder::new(&kind);
-                let taken = builder.append(&of, Datum::Binary(&bytes));
+                let mut builder = ColumnBuilder::new(&kind, 0);
+                let taken = builder.append_datum(&of, Datum::Binary(&bytes), &mut String::new());
                 prop_assert_eq!(builder.len(), usize::from(taken.is_ok()));
                 if !holds(&of, &kind) {
                     // An unknown type's column is there, and no value of it is.

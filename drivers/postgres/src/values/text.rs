@@ -26,8 +26,9 @@ pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), 
         }
         PgType::Numeric(_) => Numeric::read(bytes)?.write(into),
         PgType::Money(scale) => money(i64::from_be_bytes(exactly(bytes)?), *scale, into),
-        PgType::Text | PgType::Enum | PgType::Json => into.push_str(utf8(bytes)?),
-        PgType::Jsonb => into.push_str(utf8(jsonb(bytes)?)?),
+        PgType::Text | PgType::Enum | PgType::Json | PgType::Jsonb => {
+            into.push_str(as_it_comes(of, bytes).transpose()?.unwrap_or_default());
+        }
         PgType::Char => char_byte(exactly(bytes)?, into),
         PgType::Bytea => {
             into.push_str("\\x");
@@ -52,6 +53,15 @@ pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), 
         PgType::Other(_) => return Err(Misfit::Unreadable),
     }
     Ok(())
+}
+
+/// The text of a value that the server sends as one; `None` for all other types.
+pub(super) fn as_it_comes<'a>(of: &PgType, bytes: &'a [u8]) -> Option<Result<&'a str, Misfit>> {
+    match of {
+        PgType::Text | PgType::Enum | PgType::Json => Some(utf8(bytes)),
+        PgType::Jsonb => Some(jsonb(bytes).and_then(utf8)),
+        _ => None,
+    }
 }
 
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Misfit> {

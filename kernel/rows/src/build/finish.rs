@@ -11,33 +11,33 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType};
-use rows::Type;
 
-use super::{ColumnBuilder, Store};
+use super::{ColumnBuilder, Values};
+use crate::schema::Type;
 
 impl ColumnBuilder {
     /// The column, of the type that it was made for. An error is a fault of ours.
-    pub(crate) fn finish(self, kind: &Type) -> Result<ArrayRef, ArrowError> {
+    pub fn finish(self, kind: &Type) -> Result<ArrayRef, ArrowError> {
         let rows = self.len();
         let nulls = self.nulls.build();
-        Ok(match self.store {
-            Store::Bool(values) => Arc::new(BooleanArray::new(values.build(), nulls)),
-            Store::Int8(values) => primitive::<Int8Type>(values, nulls)?,
-            Store::Int16(values) => primitive::<Int16Type>(values, nulls)?,
-            Store::Int32(values) => primitive::<Int32Type>(values, nulls)?,
-            Store::Int64(values) => primitive::<Int64Type>(values, nulls)?,
-            Store::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
-            Store::UInt16(values) => primitive::<UInt16Type>(values, nulls)?,
-            Store::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
-            Store::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
-            Store::Float32(values) => primitive::<Float32Type>(values, nulls)?,
-            Store::Float64(values) => primitive::<Float64Type>(values, nulls)?,
-            Store::Date(values) => primitive::<Date32Type>(values, nulls)?,
-            Store::Decimal { values, precision, scale } => {
+        Ok(match self.values {
+            Values::Bool(values) => Arc::new(BooleanArray::new(values.build(), nulls)),
+            Values::Int8(values) => primitive::<Int8Type>(values, nulls)?,
+            Values::Int16(values) => primitive::<Int16Type>(values, nulls)?,
+            Values::Int32(values) => primitive::<Int32Type>(values, nulls)?,
+            Values::Int64(values) => primitive::<Int64Type>(values, nulls)?,
+            Values::UInt8(values) => primitive::<UInt8Type>(values, nulls)?,
+            Values::UInt16(values) => primitive::<UInt16Type>(values, nulls)?,
+            Values::UInt32(values) => primitive::<UInt32Type>(values, nulls)?,
+            Values::UInt64(values) => primitive::<UInt64Type>(values, nulls)?,
+            Values::Float32(values) => primitive::<Float32Type>(values, nulls)?,
+            Values::Float64(values) => primitive::<Float64Type>(values, nulls)?,
+            Values::Date(values) => primitive::<Date32Type>(values, nulls)?,
+            Values::Decimal { values, precision, scale } => {
                 let array = PrimitiveArray::<Decimal128Type>::try_new(ScalarBuffer::from(values), nulls)?;
                 Arc::new(array.with_precision_and_scale(precision, scale)?)
             }
-            Store::Micros(values) => match kind {
+            Values::Micros(values) => match kind {
                 Type::Time => primitive::<Time64MicrosecondType>(values, nulls)?,
                 zoned => {
                     let array = PrimitiveArray::<TimestampMicrosecondType>::try_new(ScalarBuffer::from(values), nulls)?;
@@ -47,24 +47,19 @@ impl ColumnBuilder {
                     }
                 }
             },
-            Store::Bytes { ends, bytes } => {
-                let (offsets, bytes) = (offsets(ends), Buffer::from_vec(bytes));
-                match kind {
-                    Type::Binary => Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?),
-                    _ => Arc::new(StringArray::try_new(offsets, bytes, nulls)?),
-                }
-            }
-            Store::Fixed { width, bytes } => {
+            Values::Text { ends, bytes } => Arc::new(StringArray::try_new(offsets(ends), Buffer::from_vec(bytes), nulls)?),
+            Values::Binary { ends, bytes } => Arc::new(BinaryArray::try_new(offsets(ends), Buffer::from_vec(bytes), nulls)?),
+            Values::Fixed { width, bytes } => {
                 let width = i32::try_from(width).unwrap_or(i32::MAX);
                 Arc::new(FixedSizeBinaryArray::try_new(width, Buffer::from_vec(bytes), nulls)?)
             }
-            Store::List { ends, element } => match (kind, kind.arrow()) {
+            Values::List { ends, element } => match (kind, kind.arrow()) {
                 (Type::List(inner), DataType::List(field)) => {
                     Arc::new(ListArray::try_new(field, offsets(ends), element.finish(inner)?, nulls)?)
                 }
                 _ => return Err(mismatch(kind)),
             },
-            Store::Map { ends, keys, values } => match (kind, kind.arrow()) {
+            Values::Map { ends, keys, values } => match (kind, kind.arrow()) {
                 (Type::Map(key, value), DataType::Map(field, sorted)) => {
                     let DataType::Struct(fields) = field.data_type() else { return Err(mismatch(kind)) };
                     let columns = vec![keys.finish(key)?, values.finish(value)?];
@@ -73,7 +68,7 @@ impl ColumnBuilder {
                 }
                 _ => return Err(mismatch(kind)),
             },
-            Store::Struct { columns, fields } => {
+            Values::Struct { columns, fields } => {
                 let arrays: Result<Vec<_>, _> =
                     fields.into_iter().zip(&columns).map(|(field, column)| field.finish(&column.kind)).collect();
                 match kind.arrow() {
