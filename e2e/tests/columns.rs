@@ -87,12 +87,12 @@ fn judge(desk: &Desk) {
 #[test]
 fn both_readers_find_every_row_on_either_side_of_each_change() {
     let desk = desk();
-    // Two changes in one run, two that no row stands between, and each run begins with what the one before it stored.
+    // A change in the midst of a run, two with one row between them, and each run begins with what the one before it stored.
     desk.append("changes.jsonl", &[stretch(FIRST, 1..120), stretch(ADDED, 120..200)].concat());
     desk.run().expect_code(0);
-    desk.append("changes.jsonl", &stretch(WIDENED, 200..260));
+    desk.append("changes.jsonl", &[stretch(WIDENED, 200..201), stretch(GONE, 201..330)].concat());
     desk.run().expect_code(0);
-    desk.append("changes.jsonl", &[stretch(GONE, 260..330), stretch(GONE, 330..400)].concat());
+    desk.append("changes.jsonl", &stretch(GONE, 330..400));
     desk.run().expect_code(0).expect_no_words(&["halted"]);
     judge(&desk);
 }

@@ -103,11 +103,12 @@ pub enum LogEvent {
         /// Where in it.
         coordinate: Coordinate,
     },
-    /// From here on the table's rows have another schema. Comes before the first such row.
+    /// From here on the table's rows have another schema. Comes before the first such row; a reading that begins with this
+    /// schema need not tell it again.
     Schema {
         /// In which transaction.
         transaction: Transaction,
-        /// Where in it.
+        /// Where in it: below the first such row, and no row's own place, or that row would count as taken with it.
         coordinate: Coordinate,
         /// What its change batches look like from here on.
         schema: Arc<TableSchema>,

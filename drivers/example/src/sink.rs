@@ -236,7 +236,7 @@ fn decode(name: &str, text: Option<String>) -> Result<Content, Error> {
 
 fn unreadable(name: &str, error: &serde_json::Error) -> Error {
     let what = format!("the page '{name}' cannot be read: {error}");
-    Error::new(Kind::Config, "example-page", what, "restore it, or remove it and take a new snapshot of the table")
+    Error::new(Kind::Config, "example-page", what, "restore it, or remove it and copy the table anew")
 }
 
 /// A row as a list of its columns' values.

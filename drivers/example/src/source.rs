@@ -131,7 +131,12 @@ impl Source for Notebook {
         let Offset(from) = start.from.offset(&StreamName::from(""));
         if from > end {
             let what = format!("{} ends at byte {end}, reading was to go on at {from}", self.path.display());
-            return Err(Error::new(Kind::PositionLost, "example-shorter", what, "put the notebook back, or take a new snapshot"));
+            return Err(Error::new(
+                Kind::PositionLost,
+                "example-shorter",
+                what,
+                "put the notebook back, or copy it anew into another target",
+            ));
         }
         // Positions are the ends of transactions, so this is where one begins. The beginning of all is behind the title.
         let at = from.max(title.len() as u64 + 1);

@@ -161,7 +161,11 @@ fn log(notice: &Notice) {
             let (table, lost) = (table.to_string(), *lost);
             let position = state.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
             if lost {
-                tracing::error!(table, position, "the log no longer holds what this table needs; it needs a new snapshot");
+                tracing::error!(
+                    table,
+                    position,
+                    "the log no longer holds what this table needs: copy it anew into another target"
+                );
             } else if state.is_some() {
                 tracing::info!(table, position, "table goes on");
             } else {

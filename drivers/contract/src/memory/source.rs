@@ -170,7 +170,7 @@ impl Source for MemorySource {
         let floor = self.0.lock().floor.clone();
         if !from.contains(&floor) {
             let what = format!("the log begins at {floor}, reading was to go on at {from}");
-            return Err(Error::new(Kind::PositionLost, "memory-position-lost", what, "take a new snapshot"));
+            return Err(Error::new(Kind::PositionLost, "memory-position-lost", what, "copy the tables anew into another target"));
         }
         let schemas = tables.iter().map(|schema| (schema.table.clone(), Arc::clone(schema))).collect();
         Ok(Box::new(MemoryReader { log: self.0.clone(), from: from.clone(), schemas, transaction: 0, change: 0 }))

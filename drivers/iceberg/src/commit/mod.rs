@@ -27,7 +27,7 @@ use crate::delta::{garbage, requirements, unnamed};
 use crate::index::KeyIndex;
 use crate::open::OpenTable;
 use crate::state::{SNAPSHOT, Standing, entries, standing, token};
-use crate::table;
+use crate::table::{self, Step};
 use crate::write::StagedPart;
 
 /// Commits to one table.
@@ -87,6 +87,16 @@ impl Committer {
         self.commit_data(loaded, request).await
     }
 
+    /// Rows lie in the table under the schema that its state names, or a reader would not find their columns
+    /// (`schema-before-its-rows`).
+    fn check_parts(&self, request: &CommitRequest, step: &Step) -> Result<(), Error> {
+        if parts(&request.staged).iter().all(|part| part.step.source == step.source) {
+            return Ok(());
+        }
+        let what = format!("table '{}': rows of other columns than its state names were to be committed", self.table.ident);
+        Err(Error::new(Kind::Rejected, "iceberg-fault", what, "this is a fault in urutau: please report it"))
+    }
+
     fn changes_columns(&self, request: &CommitRequest, loaded: &Loaded) -> Result<bool, Error> {
         let step = self.table.step(request.schema.as_ref())?;
         Ok(self.table.layouts.change(&step, &loaded.metadata)?.is_some())
@@ -116,6 +126,7 @@ impl Committer {
 
     async fn commit_data(&mut self, base: Loaded, request: &CommitRequest) -> Result<CommitOutcome, Error> {
         let step = self.table.step(request.schema.as_ref())?;
+        self.check_parts(request, &step)?;
         let job = Job {
             table: Arc::clone(&self.table),
             base: base.clone(),

@@ -109,6 +109,18 @@ async fn a_commit_that_brings_no_rows_brings_the_columns_too() {
 }
 
 #[tokio::test]
+async fn rows_of_other_columns_than_the_commit_names_are_not_committed() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one")], &[]).await;
+    let staged = write_noted(&mut life, &[(2, "two", "new")]).await;
+    let request = life.request(vec![staged]);
+    let CommitOutcome::Rejected { why } = life.commit(&request).await else { panic!("the note would be lost") };
+    assert!(why.contains("rows of other columns than its state names"), "{why}");
+    assert_eq!(told(&life).await, [r#"1 Some("one") None"#]);
+}
+
+#[tokio::test]
 async fn a_lost_answer_changes_the_columns_once() {
     for fault in [Fault::RequestLost, Fault::AnswerLost] {
         let world = World::new();

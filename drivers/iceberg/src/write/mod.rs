@@ -22,7 +22,7 @@ use crate::failpoint::failpoint;
 use crate::index::{Fingerprint, Fingerprints};
 use crate::open::OpenTable;
 use crate::state::standing;
-use crate::table::{TARGET_FILE_BYTES, TARGET_FILE_SIZE, existing, number};
+use crate::table::{Step, TARGET_FILE_BYTES, TARGET_FILE_SIZE, existing, number};
 
 /// How many rows are turned into a batch of a data file at once.
 const ROWS_AT_ONCE: usize = 8 * 1024;
@@ -34,6 +34,8 @@ pub(crate) struct StagedPart {
     pub(crate) files: Vec<StagedFile>,
     /// The keys to remove.
     pub(crate) deletes: Vec<Fingerprint>,
+    /// What the files hold.
+    pub(crate) step: Arc<Step>,
 }
 
 /// A data file, durable and not yet named by the table.
@@ -105,7 +107,7 @@ fn stage(table: &OpenTable, attempt: AttemptId, rows: &Netted, covered: Option<&
     }
     let keys = fingerprints(&table.fingerprints, &rows.upsert_keys, keyed);
     let deletes = fingerprints(&table.fingerprints, &rows.delete_keys, keyed).collect();
-    Ok(StagedPart { files: with_keys(files, keys, keyed), deletes })
+    Ok(StagedPart { files: with_keys(files, keys, keyed), deletes, step })
 }
 
 fn write_rows(writer: &mut FileWriter<'_>, rows: &FileRows<'_>) -> Result<(), Error> {

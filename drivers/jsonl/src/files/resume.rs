@@ -24,7 +24,7 @@ pub(crate) fn check_resumable(files: &[LogFile], from: &Position) -> Result<(), 
                         "the file '{stream}' is gone; the copy holds its first {} bytes and it is not known whether there were more",
                         offset.0
                     ),
-                    "put the file back; or take a new snapshot of the tables",
+                    "put the file back; or copy the tables anew into another target",
                 ));
             }
         }
@@ -57,7 +57,7 @@ pub(crate) fn line_begins_at(file: &LogFile, offset: u64) -> Result<(), Error> {
             Kind::PositionLost,
             "jsonl-not-a-line",
             format!("{}: no line begins at byte {offset}, where the copy stands", file.path.display()),
-            "the file was rewritten: put the old one back; or take a new snapshot of the tables",
+            "the file was rewritten: put the old one back; or copy the tables anew into another target",
         )),
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn shrunk(file: &LogFile, offset: Offset) -> Error {
             file.bytes,
             offset.0
         ),
-        "put the old file back; or take a new snapshot of the tables",
+        "put the old file back; or copy the tables anew into another target",
     )
 }
 

@@ -148,7 +148,7 @@ impl Files {
                 Kind::PositionLost,
                 "jsonl-file-replaced",
                 format!("another file took the place of {} while it was read", lines.path().display()),
-                "rotate logs by beginning files with new names and read them by a glob; take a new snapshot of the tables if events were lost",
+                "rotate logs by beginning files with new names and read them by a glob; copy the tables anew into another target if events were lost",
             )),
             // It was moved away or removed; what comes in its place is judged then.
             _ => Ok(()),

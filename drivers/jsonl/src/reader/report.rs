@@ -64,7 +64,7 @@ pub(super) fn refused(refusal: &Refusal, table: &TableName, path: &Path, begin: 
         Refusal::UnknownField { name } => (
             "jsonl-unknown-field",
             format!("{table}: the row has a field '{name}' that the table has not, and no schema part that announces it"),
-            "declare the column ('tables[].columns') and take a new snapshot, or write the events with their schema part",
+            "write the events with their schema part; or declare the column ('tables[].columns') and copy the table anew into another target",
         ),
         Refusal::Twice { column } => ("jsonl-value", format!("{table}.{column}: the row names it twice"), "correct the line"),
         Refusal::Row { what } => ("jsonl-row", format!("{table}: {what}"), "correct the line"),

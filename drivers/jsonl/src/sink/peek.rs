@@ -93,7 +93,7 @@ impl Reader<'_> {
 
     fn unreadable(&self, at: u64, error: &serde_json::Error) -> Error {
         let what = format!("{}: the line at byte {at} cannot be read: {error}", self.file.path().display());
-        Error::new(Kind::Config, "jsonl-sink-unreadable", what, "restore the file, or take a new snapshot of the table")
+        Error::new(Kind::Config, "jsonl-sink-unreadable", what, "restore the file, or copy the table anew into another target")
     }
 }
 

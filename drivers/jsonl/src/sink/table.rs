@@ -208,7 +208,7 @@ impl Names {
     fn open_to_write(&self) -> Result<TableFile, Error> {
         TableFile::open(&self.file, true)?.ok_or_else(|| {
             let what = format!("{} is not there any more", self.file.display());
-            Error::new(Kind::Rejected, "jsonl-sink-gone", what, "put it back, or take a new snapshot of the table")
+            Error::new(Kind::Rejected, "jsonl-sink-gone", what, "put it back, or copy the table anew into another target")
         })
     }
 }

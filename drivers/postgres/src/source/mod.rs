@@ -88,10 +88,12 @@ impl Place {
 
 /// The slot is of no use any more.
 fn lost(what: &str) -> Error {
-    let remedy =
-        "raise max_slot_wal_keep_size, drop the slot, and begin the pipeline anew under another name and into another target";
+    let remedy = format!("raise max_slot_wal_keep_size, drop the slot, and {BEGIN_ANEW}");
     Error::new(Kind::PositionLost, "postgres-slot-lost", what, remedy)
 }
+
+/// What helps where log is gone, as long as there are no snapshots.
+const BEGIN_ANEW: &str = "begin the pipeline anew under another name and into another target";
 
 impl PostgresSource {
     /// The source that a pipeline file's section describes. Connects to nothing.
@@ -223,7 +225,7 @@ impl Source for PostgresSource {
         // The server would begin at what was acknowledged without a word.
         if let Some(confirmed) = slot.confirmed.filter(|confirmed| from < *confirmed) {
             let what = format!("the log can be read from {confirmed} on only, reading was to go on at {from}");
-            return Err(Error::new(Kind::PositionLost, "postgres-position-lost", what, "take a new snapshot"));
+            return Err(Error::new(Kind::PositionLost, "postgres-position-lost", what, BEGIN_ANEW));
         }
         let failed = |e| self.place.failed("looking at the catalogue", e);
         let types = catalog::types(&mut connection).await.map_err(failed)?;

@@ -201,6 +201,8 @@ impl Stream {
                     self.say(true).await?;
                 }
                 Woken::Room(room) => {
+                    // While nothing could be taken nothing was listened to: the server's silence begins here.
+                    self.heard = Instant::now();
                     if let Some(frame) = waiting.take() {
                         let _ = to.try_send(Ok(Received { frame, _room: room }));
                     }
