@@ -35,6 +35,8 @@ pub enum Small {
     Reading,
     /// What a person does once everything is well.
     Person,
+    /// Where a chunk ends by itself, and where ranges do.
+    Chunks,
 }
 
 impl Dice {

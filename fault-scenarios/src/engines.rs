@@ -41,6 +41,8 @@ impl Engine {
                 lacks
             }
         };
+        let chunks = self != Engine::Pure && scenario.options.chunks;
+        lacks.extend(chunks.then_some("no driver reads chunks yet"));
         lacks.extend((!scenario.dice.0.is_empty()).then_some("small choices are its own, not the scenario's"));
         lacks.sort_unstable();
         lacks.dedup();

@@ -2,8 +2,9 @@
 
 use crate::dice::Dice;
 use crate::options::{EmptyTransactions, Options};
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::scenario::Scenario;
+use crate::snapshots;
 use crate::step::Tab;
 use crate::swarm::{Rates, Swarm};
 use crate::workload::{Change, Join, Kind, Sink, Stream, Table, Transaction, Truncate, Workload};
@@ -29,8 +30,11 @@ pub fn generate(seed: u64) -> (Scenario, Swarm) {
     workload.tables = (0..tables).map(|_| table(random, stopped.is_some())).collect();
     let options = options(random, stopped);
     let dice = Dice((0..DICE).map(|_| random.below(256) as u8).collect());
-    let swarm = Swarm { rates, seed: random.draw(), streams, tables };
-    (Scenario { options, workload, dice, ..Scenario::default() }, swarm)
+    let mut swarm = Swarm { rates, seed: random.draw(), streams, tables };
+    let mut scenario = Scenario { options, workload, dice, ..Scenario::default() };
+    // A sequence of its own, so that what was decided before stays as it is.
+    snapshots::decide(&mut scenario, &mut swarm.rates, &mut Random::new(mix(swarm.seed)));
+    (scenario, swarm)
 }
 
 fn table(random: &mut Random, calm: bool) -> Table {
@@ -47,6 +51,7 @@ fn table(random: &mut Random, calm: bool) -> Table {
             1 if !calm => Truncate::Fails,
             _ => Truncate::Propagates,
         },
+        anew: false,
     }
 }
 
@@ -80,6 +85,7 @@ fn options(random: &mut Random, stopped: Option<Tab>) -> Options {
         finishes: random.chance(150),
         stopped,
         heals: None,
+        ..Options::default()
     };
     if !options.discards && random.chance(500) {
         options.hold = None;
@@ -125,6 +131,7 @@ fn rates(random: &mut Random, calm: bool) -> Rates {
         drains: random.sometimes(250, 20),
         reconfigures: random.sometimes(200, 250),
         stale_answers: random.sometimes(400, 150),
+        resnapshots: 0,
     }
 }
 
@@ -172,7 +179,7 @@ fn workload(random: &mut Random, tables: usize, streams: usize, refuses: bool) -
             let kind = kind(random, from, to, value, events && home[table].is_some(), refuses);
             changes.push(Change { table, kind });
         }
-        made.push(Transaction { note: vec![], stream, time, gap: random.below(3), changes });
+        made.push(Transaction { stream, time, gap: random.below(3), changes, ..Transaction::default() });
     }
     let stream = |n: usize| Stream { name: ["a", "b", "c"][n].into(), appears: appears[n].unwrap_or(0) };
     let streams = if streams == 1 { vec![] } else { (0..streams).map(stream).collect() };

@@ -16,6 +16,7 @@ mod generate;
 mod options;
 mod random;
 mod scenario;
+mod snapshots;
 mod step;
 mod swarm;
 mod text;

@@ -114,6 +114,20 @@ options! {
     keepalives: u64 = 0, "keepalives";
     /// A change of schema is no event of its own: it is told before the first row that has it.
     rows_tell_schemas: bool = false, "rows-tell-schemas";
+    /// The source can be read in chunks.
+    chunks: bool = false, "chunks";
+    /// Chunks of one table that are asked for or held at once.
+    chunks_max: u64 = 1, "chunks-max";
+    /// Rows of one chunk,
+    chunk_rows: u64 = 2, "chunk-rows";
+    /// and its bytes.
+    chunk_bytes: u64 = 10_000, "chunk-bytes";
+    /// Bytes of all chunks that are held or asked for.
+    chunk_budget: u64 = 10_000, "chunk-budget";
+    /// Keys that a chunk may see touched until it is answered.
+    touched_keys: u64 = 100, "touched-keys";
+    /// How often it is asked what a new snapshot sees.
+    visibility_interval: u64 = 5, "visibility-interval";
     /// The log has an end, until everything heals.
     finishes: bool = false, "finishes";
     /// The one fault of the run: this table's sink is away all the time, and the others must not mind.

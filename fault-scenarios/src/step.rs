@@ -75,11 +75,17 @@ pub enum What {
     Discard,
     /// Let the source forget.
     Acknowledge,
+    /// Plan a table's ranges.
+    Ranges,
+    /// Read a chunk of a table.
+    Chunk,
+    /// Ask what a new snapshot sees.
+    Visibility,
 }
 
 impl What {
     /// All of them.
-    pub const ALL: [What; 14] = [
+    pub const ALL: [What; 17] = [
         What::ReadRecord,
         What::Take,
         What::Record,
@@ -94,6 +100,9 @@ impl What {
         What::Release,
         What::Discard,
         What::Acknowledge,
+        What::Ranges,
+        What::Chunk,
+        What::Visibility,
     ];
 
     /// Its word in a file.
@@ -113,6 +122,9 @@ impl What {
             What::Release => "release",
             What::Discard => "discard",
             What::Acknowledge => "acknowledge",
+            What::Ranges => "ranges",
+            What::Chunk => "chunk",
+            What::Visibility => "visibility",
         }
     }
 
@@ -121,6 +133,7 @@ impl What {
         match self {
             What::Recover | What::Write | What::Written | What::Commit | What::Claim => true,
             What::Resolve | What::Release | What::Discard => true,
+            What::Ranges | What::Chunk | What::Visibility => true,
             What::ReadRecord | What::Take | What::Record | What::Open | What::Read | What::Acknowledge => false,
         }
     }
@@ -131,6 +144,7 @@ impl What {
             What::Take | What::Record | What::Write | What::Commit | What::Claim | What::Resolve => true,
             What::ReadRecord | What::Recover | What::Open | What::Read | What::Written => false,
             What::Release | What::Discard | What::Acknowledge => false,
+            What::Ranges | What::Chunk | What::Visibility => false,
         }
     }
 }
@@ -220,6 +234,8 @@ pub enum Request {
     Skip(Tab),
     /// Hold nothing for it any more.
     Release(Tab),
+    /// Copy it anew, with a snapshot.
+    Resnapshot(Tab),
     /// Commit what was taken, then end.
     Drain,
 }
@@ -269,7 +285,11 @@ fn fits_sent(what: What, then: &Then) -> Result<(), &'static str> {
         Then::Takes(_) | Then::LandsAt(_) | Then::SenderDies => what != What::Written,
         Then::IsLost => what.can_be_unknown() || what == What::Acknowledge,
         Then::AnswerIsLost | Then::LandsLate(_) => what.can_be_unknown(),
-        Then::Fails => matches!(what, What::ReadRecord | What::Recover | What::Resolve),
+        Then::Fails => match what {
+            What::ReadRecord | What::Recover | What::Resolve | What::Ranges | What::Chunk | What::Visibility => true,
+            What::Take | What::Record | What::Open | What::Read | What::Write | What::Written => false,
+            What::Commit | What::Claim | What::Release | What::Discard | What::Acknowledge => false,
+        },
         Then::IsCalledAConflict => matches!(what, What::Commit),
         Then::Lies => what == What::Open,
         Then::LosesTheSession => what == What::Read,

@@ -54,6 +54,8 @@ pub struct Rates {
     pub reconfigures: u64,
     /// An older life's answer reaches a newer one.
     pub stale_answers: u64,
+    /// A person has a table copied anew.
+    pub resnapshots: u64,
 }
 
 /// Faults by chance.
@@ -136,6 +138,9 @@ impl Swarm {
                 // Of these only one finds the table as it must be.
                 let once = ask(random, 300, again).or_else(|| ask(random, rates.hands / 8, Request::Release(table)));
                 happens.extend(once);
+                // Who never does it draws nothing for it: what else happens stays as it is.
+                let anew = rates.resnapshots > 0 && random.chance(rates.resnapshots);
+                happens.extend(anew.then_some(Then::Asked(*process, Request::Resnapshot(table))));
             }
             happens.extend(random.chance(rates.drains).then_some(Then::Asked(*process, Request::Drain)));
         }
@@ -187,6 +192,7 @@ impl Swarm {
         let own = match command.what {
             What::Acknowledge => random.chance(rates.lost_acknowledgement).then_some(Then::IsLost),
             What::ReadRecord | What::Recover | What::Resolve if random.chance(rates.read_fails) => Some(Then::Fails),
+            What::Ranges | What::Chunk | What::Visibility if random.chance(rates.read_fails) => Some(Then::Fails),
             What::Open => random.chance(rates.lies).then_some(Then::Lies),
             What::Read => random.chance(rates.session).then_some(Then::LosesTheSession),
             What::Commit if rates.unknown > 0 && random.chance(40) => Some(Then::IsCalledAConflict),

@@ -42,6 +42,8 @@ pub struct Table {
     pub join: Join,
     /// What a TRUNCATE does.
     pub truncate: Truncate,
+    /// Does a start begin the snapshot that it needs? Else a person has to ask.
+    pub anew: bool,
 }
 
 /// What kind of sink it is.
@@ -82,10 +84,16 @@ pub struct Transaction {
     pub note: Vec<String>,
     /// The stream that holds it, by its number.
     pub stream: usize,
-    /// When it becomes visible.
+    /// When it is in the log.
     pub time: u64,
     /// Offsets of the stream that lie between the one before and this one: what is not ours.
     pub gap: u64,
+    /// How long before that it began.
+    pub early: u64,
+    /// How long after that snapshots see it; sooner, if a later one had to wait for it.
+    pub hidden: u64,
+    /// How long after that the source can say that they do.
+    pub unlisted: u64,
     /// What it does.
     pub changes: Vec<Change>,
 }
@@ -119,7 +127,7 @@ pub enum Kind {
 impl Table {
     /// A keyed table of this sink, from the beginning of the log.
     pub const fn of(sink: Sink) -> Self {
-        Self { sink, keyed: true, join: Join::Beginning, truncate: Truncate::Propagates }
+        Self { sink, keyed: true, join: Join::Beginning, truncate: Truncate::Propagates, anew: false }
     }
 }
 
@@ -134,7 +142,7 @@ impl Kind {
 }
 
 impl Workload {
-    /// When its last transaction becomes visible.
+    /// When its last transaction is in the log.
     pub fn last_time(&self) -> u64 {
         self.transactions.last().map_or(0, |t| t.time)
     }

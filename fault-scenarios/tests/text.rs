@@ -32,6 +32,7 @@ fn then() -> impl Strategy<Value = Then> {
         t().prop_map(Request::Resume),
         t().prop_map(Request::Skip),
         t().prop_map(Request::Release),
+        t().prop_map(Request::Resnapshot),
         Just(Request::Drain),
     ];
     let of_commands = prop_oneof![
@@ -88,14 +89,15 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 fn workload() -> impl Strategy<Value = Workload> {
-    let table = (any::<bool>(), any::<bool>(), 0..3usize, 0..3usize).prop_map(|(staging, keyed, join, truncate)| Table {
+    let table = (any::<[bool; 3]>(), 0..3usize, 0..3usize).prop_map(|([staging, keyed, anew], join, truncate)| Table {
         sink: if staging { Sink::Staging } else { Sink::Versioned },
         keyed,
         join: [Join::Beginning, Join::Now, Join::Snapshot][join],
         truncate: [Truncate::Propagates, Truncate::Ignored, Truncate::Fails][truncate],
+        anew,
     });
     let change = (0..TABLES, kind(), 1..3u32);
-    let transaction = (notes(), 0..2usize, 0..9u64, 0..3u64, proptest::collection::vec(change, 0..12));
+    let transaction = (notes(), 0..2usize, 0..9u64, any::<[u8; 4]>(), proptest::collection::vec(change, 0..12));
     let tables = proptest::collection::vec(table, TABLES);
     let refused = proptest::collection::vec(0..500u32, 0..3);
     (any::<bool>(), tables, proptest::collection::vec(transaction, 0..12), refused).prop_map(
@@ -104,7 +106,7 @@ fn workload() -> impl Strategy<Value = Workload> {
             let streams: Vec<Stream> = streams.into_iter().map(|(name, appears)| Stream { name: name.into(), appears }).collect();
             let (mut time, mut value) = (0, 100);
             let mut transactions = vec![];
-            for (note, stream, later, gap, changes) in drafts {
+            for (note, stream, later, delays, changes) in drafts {
                 time += later;
                 let mut fresh = |(table, kind, step): (usize, Kind, u32)| {
                     value += step;
@@ -117,7 +119,8 @@ fn workload() -> impl Strategy<Value = Workload> {
                 };
                 let changes = changes.into_iter().map(&mut fresh).collect();
                 let stream = if vector { stream } else { 0 };
-                transactions.push(Transaction { note, stream, time, gap, changes });
+                let [gap, early, hidden, unlisted] = delays.map(|n| u64::from(n / 64));
+                transactions.push(Transaction { note, stream, time, gap, early, hidden, unlisted, changes });
             }
             Workload { streams, tables, transactions, refused }
         },

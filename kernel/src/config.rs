@@ -37,6 +37,11 @@ pub struct Config {
     pub recent_commits_max: usize,
     /// End once every table has taken what the log held when it was opened.
     pub until_current: bool,
+    /// Can the source read a table's rows in chunks, with what their snapshot saw? Without it a table that needs a snapshot
+    /// goes on needing it.
+    pub source_reads_chunks: bool,
+    /// How snapshots are read.
+    pub snapshot: SnapshotLimits,
     /// The one wrong rule of a simulator's run.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::planted::PlantedBug>,
@@ -55,6 +60,34 @@ pub struct TableConfig {
     pub on_truncate: OnTruncate,
     /// What a fault of this table does to the others.
     pub on_error: OnError,
+    /// What ends its need of a snapshot.
+    pub resnapshot: Resnapshot,
+}
+
+/// What has a table that needs a snapshot begin one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Resnapshot {
+    /// A person asks.
+    WhenAsked,
+    /// The next start of the pipeline.
+    AtStart,
+}
+
+/// How snapshots are read (rules S).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SnapshotLimits {
+    /// Chunks of one table that are asked for or held at once.
+    pub chunks_max: u32,
+    /// Rows of one chunk.
+    pub chunk_rows_max: u32,
+    /// Bytes of one chunk.
+    pub chunk_bytes_max: u64,
+    /// Bytes of all chunks that are held or asked for; a single one may pass it.
+    pub held_bytes_max: u64,
+    /// Keys that a chunk may see touched until it is answered, and keys of a table that are remembered one by one.
+    pub touched_keys_max: usize,
+    /// How often it is asked what a new snapshot sees, while something is not proven to be visible.
+    pub visibility_interval: Duration,
 }
 
 /// Where a new table begins.
@@ -128,6 +161,15 @@ impl Config {
             ancestor_runs_max: 16,
             recent_commits_max: 64,
             until_current: false,
+            source_reads_chunks: false,
+            snapshot: SnapshotLimits {
+                chunks_max: 4,
+                chunk_rows_max: 50_000,
+                chunk_bytes_max: 16 << 20,
+                held_bytes_max: 64 << 20,
+                touched_keys_max: 100_000,
+                visibility_interval: Duration::from_secs(1),
+            },
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -143,6 +185,7 @@ impl TableConfig {
             state_with_data: true,
             on_truncate: OnTruncate::Propagate,
             on_error: OnError::Halt,
+            resnapshot: Resnapshot::WhenAsked,
         }
     }
 }

@@ -70,6 +70,32 @@ name! {
     Token
 }
 
+name! {
+    /// A transaction as the source's visibility knows it: an xid, a GTID. It says nothing of a place in the log.
+    TransactionName
+}
+name! {
+    /// Where a range of a snapshot's key space ends, in the words of the source. Only ever compared for equality here (rule S8).
+    Bound
+}
+
+/// A row's key in the one canonical encoding. Equal keys are equal bytes, wherever the row was read.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EncodedKey(Arc<[u8]>);
+
+impl From<&[u8]> for EncodedKey {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl fmt::Debug for EncodedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("k")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// One life of a pipeline. Each start takes the next number; what an older life still does must lose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

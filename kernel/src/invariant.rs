@@ -4,6 +4,8 @@
 //! commit, an acknowledgement, a deletion) a constant-time form runs always: a broken rule there means that the command is
 //! not given and this life ends. What spans several lives, or needs the sink's truth, is the simulator's to check.
 
+mod snapshots;
+
 use alloc::format;
 use alloc::string::String;
 
@@ -55,6 +57,10 @@ impl Coordinator {
             self.everything_owed_is_tracked(name, table)?;
             self.effective_cut_never_falls(name, table)?;
         }
+        // Snapshots
+        for (name, table) in &self.tables {
+            self.snapshots_are_kept(name, table)?;
+        }
         // Commit outcomes
         self.superseded_means_stopped()?;
         self.superseded_is_learned_in_time()?;
@@ -73,7 +79,7 @@ impl Coordinator {
     // ---- durability and acknowledging
 
     fn position_covers_only_durable(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
-        let judged = matches!(table.phase, Phase::Streaming) && !self.wants_snapshot(name) && table.stored.is_some();
+        let judged = table.follows() && !self.wants_snapshot(name) && table.stored.is_some();
         if judged && !table.complete().contains(&self.passed()) {
             let dump = format!("{name} is complete to {}, acknowledged is {}", table.complete(), self.log.said);
             return broken("position-covers-only-durable", dump);
@@ -130,7 +136,8 @@ impl Coordinator {
         let mut last = (&stored.cut, &stored.identity.coordinates);
         for point in table.flight.iter().map(|f| &f.point).chain(&table.closed).filter(|c| c.kind != Kind::Claim) {
             // Coordinates of two servers are not compared; whole transactions are.
-            let same = *last.1 == point.coordinates;
+            // A generation begins with whole transactions; what is divided is written again in it.
+            let same = *last.1 == point.coordinates && !matches!(point.kind, Kind::Begin(_));
             if !point.cut.upto().contains(last.0.upto()) || (same && !point.cut.contains(last.0)) {
                 return broken("commit-in-order-per-table", format!("{name}: {:?} follows {:?}", point.cut, last.0));
             }
@@ -140,7 +147,7 @@ impl Coordinator {
     }
 
     fn everything_owed_is_tracked(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
-        let Some(stored) = table.stored.as_ref().filter(|_| table.is_member()) else { return Ok(()) };
+        let Some(stored) = table.stored.as_ref().filter(|_| table.is_member() && !table.is_beginning()) else { return Ok(()) };
         let stored = self.valid_here(&stored.cut, &stored.identity);
         if !table.taken.contains(&stored) {
             let dump = format!("{name} has taken {:?}, stored is {stored:?}", table.taken);
@@ -258,6 +265,7 @@ impl Coordinator {
         let answer = self.log.reading.is_some()
             || self.starting.asked.is_some()
             || self.record.is_being_stored()
+            || self.snapshots().any(|s| s.awaits_answer())
             || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
         let person = self.log.finished || self.drain.is_closing();
         // That it will ask whether a newer life has begun ends no wait.
@@ -287,6 +295,7 @@ impl Coordinator {
                 if state.incarnation != self.incarnation {
                     return broken("stale-incarnation-has-no-effect", format!("{table}: a commit of life {}", state.incarnation));
                 }
+                self.sweep_comes_with_the_end(output)?;
                 let whole = found.flight.as_ref().is_some_and(|f| f.attempt.is_none() || (f.written && staged.len() == 1));
                 if whole { Ok(()) } else { broken("one-attempt-counts", format!("{table}: {:?} names {staged:?}", state.commit)) }
             }

@@ -158,6 +158,7 @@ pub mod outcome;
 #[cfg_attr(not(feature = "planted-bugs"), allow(missing_docs))]
 pub mod planted;
 pub mod position;
+mod snapshot;
 pub mod state;
 pub mod time;
 pub mod worker;

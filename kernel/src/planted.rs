@@ -158,4 +158,38 @@ bugs! {
     VersionWithoutIncarnation => "position-covers-only-durable",
     /// A truncate does not empty what was taken before it.
     TruncateKeepsRows => "position-covers-only-durable",
+    /// Releases a chunk as soon as it is read.
+    ReleasedBeforeFence => "chunk-released-after-its-fence",
+    /// For a chunk remembers only what the log touches after it was asked for: a watermark by position.
+    WatermarkByPosition => "visible-decides",
+    /// Of a change of key remembers the new key only.
+    OldKeyForgotten => "touched-keys-complete-and-bounded",
+    /// Lets a chunk see any number of keys touched.
+    TouchBoundIgnored => "touched-keys-complete-and-bounded",
+    /// A TRUNCATE touches nothing of an open chunk.
+    TruncateForgottenByChunks => "truncate-empties-open-chunks",
+    /// Does not store what is in doubt.
+    DoubtNotStored => "doubt-proven-before-chunk",
+    /// Takes every transaction at the base for visible.
+    DoubtEmptyAtJoin => "doubt-proven-before-chunk",
+    /// A transaction that the cut divides leaves the doubt when the log shows it again.
+    DividedLeavesDoubtWhenSeen => "doubt-proven-before-chunk",
+    /// What one chunk's visibility proves is forgotten for all.
+    ForgottenForAll => "forgetting-is-per-chunk",
+    /// An open chunk outlives a reconnect.
+    ChunkOutlivesReconnect => "chunk-of-this-log",
+    /// Takes rows before the generation's beginning is durable.
+    GenerationBeginsWithData => "generation-begins-durably",
+    /// Releases a chunk under whatever schema the stream has.
+    ChunkUnderAnotherSchema => "chunk-schema-equals-stream-schema",
+    /// A chunk whose schema the stream does not show is read again, for ever.
+    ChunkNeverBringsSchema => "converges-after-healing",
+    /// Calls a snapshot complete without its last range.
+    LastRangeForgotten => "snapshot-complete-means-every-range-durable",
+    /// A new generation goes on with the ranges of the one before.
+    RangesOfTwoGenerations => "snapshot-complete-means-every-range-durable",
+    /// On sinks without compare-and-set sweeps without asking whether a newer life has begun.
+    SweepByStaleLife => "only-current-incarnation-deletes",
+    /// Does not remove what older generations left.
+    NoSweep => "resnapshot-leaves-no-ghost",
 }

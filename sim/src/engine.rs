@@ -30,6 +30,7 @@ use crate::process::{Command, Lane, Mail, Process};
 use crate::schedule::Schedule;
 use crate::sinks::Target;
 use crate::source::Said;
+use crate::source::chunks::transaction_number;
 use crate::tell;
 use crate::world::{World, key};
 
@@ -174,6 +175,8 @@ struct Engine {
     booting: bool,
     members: BTreeSet<Tab>,
     at_rest: Vec<(Option<TableState>, Contents)>,
+    /// Tables that nobody copied when everything was at rest: a new life may begin their snapshots.
+    needed: BTreeSet<Tab>,
     /// What has happened.
     fired: Vec<Step>,
     /// Answers to lives, to be given to later ones, and what they answer.
@@ -204,6 +207,7 @@ impl Engine {
             stage: Stage::Faults,
             booting: true,
             at_rest: vec![],
+            needed: BTreeSet::new(),
             fired: vec![],
             old_answers: vec![],
             answered: vec![],
@@ -399,7 +403,13 @@ impl Engine {
                 }
                 return;
             }
-            Mail::Read { id, said, finished } => {
+            Mail::Chunk { id, chunk } => {
+                self.hash.note(self.now, process, &chunk.rows);
+                let end = self.world.source.end(self.now);
+                let fact = self.processes[process].take_chunk(id, *chunk, end);
+                self.give(process, fact);
+            }
+            Mail::Read { id, said, finished, keys_of } => {
                 for said in &said {
                     if let Said::Rows { rows, .. } = said {
                         self.hash.note(self.now, process, rows);
@@ -407,7 +417,7 @@ impl Engine {
                 }
                 let history = self.world.history.clone();
                 let one = self.dice.chance(Small::Batches, &[process as u64, id.number], 500);
-                let fact = self.processes[process].take_in(&history, one, id, said, finished);
+                let fact = self.processes[process].take_in(&history, one, id, (said, finished), &keys_of);
                 self.give(process, fact);
             }
             Mail::Fact(fact) => self.give(process, fact),
@@ -435,6 +445,16 @@ impl Engine {
     fn note_answer(&mut self, process: usize, fact: &Input) {
         let p = &mut self.processes[process];
         let ours = p.coordinator.incarnation();
+        let proven = match fact {
+            Input::VisibilityRead { id, visibility } => Some((*id, &visibility.proven)),
+            Input::ChunkRead { id, chunk } => Some((*id, &chunk.visibility.proven)),
+            _ => None,
+        };
+        for (id, name) in proven.iter().flat_map(|(id, names)| names.iter().map(move |name| (*id, name))) {
+            if let Some(tx) = transaction_number(name) {
+                p.proven.entry(tx).or_default().insert(id);
+            }
+        }
         if let Input::Committed { id, table, .. } = fact
             && id.incarnation == ours
             && let Some(table) = self.world.history.table(table)
@@ -526,6 +546,7 @@ impl Engine {
             Stage::AtRest { .. } | Stage::Faults => {}
             Stage::Healed => {
                 self.at_rest = self.rest_states();
+                self.needed = (0..self.plan.tables.len()).filter(|tab| self.world.needs_snapshot(*tab)).collect();
                 for process in 0..self.processes.len() {
                     if self.lives(process) {
                         self.retire(process);
@@ -551,7 +572,7 @@ impl Engine {
         let after = self.rest_states();
         let before = std::mem::take(&mut self.at_rest);
         // What a table shows that nobody copies is nobody's promise: a late write of an older life may still reach it.
-        let copied = |tab: &usize| self.members.contains(tab) && !self.world.needs_snapshot(*tab);
+        let copied = |tab: &usize| self.members.contains(tab) && !self.world.needs_snapshot(*tab) && !self.needed.contains(tab);
         let copied: Vec<usize> = (0..before.len()).filter(copied).collect();
         for tab in copied {
             let ((s0, c0), (s1, c1)) = (&before[tab], &after[tab]);

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use kernel::id::{StreamName, TableName};
 use kernel::position::{Coordinate, Cut, Offset, Position, Transaction};
 
+pub use crate::source::chunks::Seen;
+
 /// A table of the source, by its number.
 pub type Tab = usize;
 /// A row's key.
@@ -28,6 +30,8 @@ pub struct History {
     pub tables: Vec<TableName>,
     /// The changes of each table, in an order that keeps each stream's.
     pub of_table: Vec<Vec<Place>>,
+    /// When each transaction is visible; where nothing is said, as soon as it is in the log.
+    pub seen: Vec<Seen>,
 }
 
 /// One transaction.
@@ -91,6 +95,8 @@ pub struct RowImage {
     pub value: Option<Value>,
     /// The schema that it was decoded under.
     pub schema: u32,
+    /// The chunk that it was read in, if it is not the log's.
+    pub chunk: Option<usize>,
 }
 
 /// What a table holds: by key, and for a keyless target every row that came.
@@ -151,7 +157,7 @@ impl Covered {
 impl Change {
     /// The rows that it sends.
     pub fn rows(&self, place: Place) -> Vec<RowImage> {
-        let row = |key, value| RowImage { place, key, value, schema: self.schema };
+        let row = |key, value| RowImage { place, key, value, schema: self.schema, chunk: None };
         match self.kind {
             Kind::Row(key, value) => vec![row(key, value)],
             Kind::Moved(from, to, value) => vec![row(from, None), row(to, Some(value))],
@@ -180,6 +186,7 @@ impl History {
             of_stream: vec![vec![]; streams.len()],
             tables: tables.iter().map(|t| TableName::from(*t)).collect(),
             of_table: vec![vec![]; tables.len()],
+            seen: vec![],
         }
     }
 
@@ -188,10 +195,23 @@ impl History {
         &self.transactions[place.tx].changes[place.change]
     }
 
+    /// When a transaction is what to whom.
+    pub fn seen(&self, tx: usize) -> Seen {
+        let time = self.transactions[tx].time;
+        self.seen.get(tx).copied().unwrap_or(Seen { begun: time, visible: time, listed: time })
+    }
+
     /// How the machines name a transaction.
     pub fn name(&self, tx: usize) -> Transaction {
         let t = &self.transactions[tx];
         Transaction { stream: self.streams[t.stream].clone(), at: Offset(t.at) }
+    }
+
+    /// The number of a transaction's name.
+    pub fn number(&self, transaction: &Transaction) -> Option<usize> {
+        let stream = self.streams.iter().position(|s| *s == transaction.stream)?;
+        let of = &self.of_stream[stream];
+        of.binary_search_by_key(&transaction.at.0, |tx| self.transactions[*tx].at).ok().map(|n| of[n])
     }
 
     /// The number of a table's name.
@@ -226,8 +246,7 @@ impl History {
 
     /// What a cut covers that was made under the numbering of `server`, ready to be asked often.
     pub fn covered(&self, cut: &Cut, server: u32) -> Covered {
-        let number = |transaction: &Transaction| (0..self.transactions.len()).find(|tx| self.name(*tx) == *transaction);
-        let within = cut.within().iter().filter_map(|(transaction, w)| Some((number(transaction)?, w.last)));
+        let within = cut.within().iter().filter_map(|(transaction, w)| Some((self.number(transaction)?, w.last)));
         Covered { within: within.collect(), server, ..self.held(cut.upto()) }
     }
 

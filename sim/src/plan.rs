@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fault_scenarios::{EmptyTransactions, Scenario, Sink, Table, Truncate, Workload};
-use kernel::config::{CheckpointLimits, Config, Join, OnError, OnTruncate, Retry, TableConfig};
+use kernel::config::{CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig};
 use kernel::time::Duration;
 
 use crate::history::{Change, History, Kind, Tab, Tx};
+use crate::source::chunks;
 
 /// Everything that is decided beforehand, but for the steps.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct TablePlan {
     pub join: Join,
     /// What a TRUNCATE does.
     pub on_truncate: OnTruncate,
+    /// What ends its need of a snapshot.
+    pub resnapshot: Resnapshot,
 }
 
 /// How the source behaves.
@@ -82,6 +85,15 @@ impl Plan {
             ancestor_runs_max: o.ancestors as usize,
             recent_commits_max: o.recent as usize,
             until_current: false,
+            source_reads_chunks: o.chunks,
+            snapshot: SnapshotLimits {
+                chunks_max: o.chunks_max as u32,
+                chunk_rows_max: o.chunk_rows as u32,
+                chunk_bytes_max: o.chunk_bytes,
+                held_bytes_max: o.chunk_budget,
+                touched_keys_max: o.touched_keys as usize,
+                visibility_interval: Duration(o.visibility_interval),
+            },
             planted: None,
             ..Config::new(BTreeMap::new())
         };
@@ -115,6 +127,7 @@ impl Plan {
                 state_with_data: plan.staging,
                 on_truncate: plan.on_truncate,
                 on_error: OnError::Halt,
+                resnapshot: plan.resnapshot,
             };
             (self.history.tables[*tab].clone(), config)
         };
@@ -139,6 +152,7 @@ fn table(table: &Table) -> TablePlan {
             Truncate::Ignored => OnTruncate::Ignore,
             Truncate::Fails => OnTruncate::Fail,
         },
+        resnapshot: if table.anew { Resnapshot::AtStart } else { Resnapshot::WhenAsked },
     }
 }
 
@@ -181,5 +195,6 @@ fn history(workload: &Workload, rows_tell_schemas: bool) -> History {
         offsets[stream] = end;
         history.push(Tx { stream, at, end, time: transaction.time, changes });
     }
+    history.seen = chunks::visibility(&history, &workload.transactions);
     history
 }

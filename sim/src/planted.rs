@@ -10,12 +10,14 @@ use crate::files;
 /// Found in directed scenarios only: chance meets them once in thousands of seeds, or less.
 pub const DIRECTED: &[PlantedBug] = &[
     PlantedBug::AcknowledgesByOwnCuts,
+    PlantedBug::DividedLeavesDoubtWhenSeen,
     PlantedBug::HaltUndoesRelease,
     PlantedBug::LearnsNothingFromRecord,
     PlantedBug::LineageByNumber,
     PlantedBug::NoClaim,
     PlantedBug::ReconnectWithoutValidation,
     PlantedBug::RetryWithoutValidation,
+    PlantedBug::SweepByStaleLife,
 ];
 
 /// How many seeds, from 0 on, a bug may need; none for a directed one. Most need a handful.
@@ -23,7 +25,7 @@ pub fn budget(bug: PlantedBug) -> Option<u64> {
     match bug {
         bug if DIRECTED.contains(&bug) => None,
         PlantedBug::AheadClamped | PlantedBug::LostOnlyIfBelow | PlantedBug::StatesBeforeIncarnation => Some(600),
-        PlantedBug::AcknowledgedOnlyOnce | PlantedBug::UnknownTakeTrusted => Some(600),
+        PlantedBug::AcknowledgedOnlyOnce | PlantedBug::DoubtNotStored | PlantedBug::UnknownTakeTrusted => Some(600),
         PlantedBug::MinimumInsteadOfMeet => Some(300),
         _ => Some(120),
     }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fault_scenarios::What;
-use kernel::coordinator::{Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker};
+use kernel::coordinator::{ChunkAnswer, Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker, Touched};
 use kernel::id::{AttemptId, BatchId, CommandId, Session, Version};
-use kernel::position::Position;
+use kernel::position::{Position, Transaction};
 use kernel::state::TableState;
 use kernel::time::Time;
 use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
@@ -14,6 +14,7 @@ use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
 use crate::history::{History, Kind, RowImage, Tab};
 use crate::sinks::Netted;
 use crate::source::Said;
+use crate::source::chunks::{Chunk, encoded, transaction_name};
 
 /// What reaches a process.
 #[derive(Clone, Debug)]
@@ -28,6 +29,15 @@ pub enum Mail {
         said: Vec<Said>,
         /// Is it the log's end?
         finished: bool,
+        /// The tables whose rows come with their keys.
+        keys_of: BTreeSet<Tab>,
+    },
+    /// A chunk: its rows go to the row store when it arrives, and the log's end is looked at then.
+    Chunk {
+        /// Of the command.
+        id: CommandId,
+        /// What was read.
+        chunk: Box<Chunk>,
     },
     /// Something for the worker.
     Worker(WorkerInput),
@@ -109,12 +119,18 @@ pub struct Process {
     pub first_end: Option<Position>,
     /// The states that it may name, the oldest first.
     pub remembered: BTreeMap<Tab, Vec<TableState>>,
-    /// Tables that the record called in need of a snapshot when it took its life.
-    pub released_at_start: BTreeSet<Tab>,
+    /// The states that it found.
+    pub began: BTreeMap<Tab, TableState>,
+    /// Tables that the record called in need of a snapshot when it took its life, and the generation that ends it.
+    pub released_at_start: BTreeMap<Tab, u64>,
     /// Tables that the record knew then.
     pub known_at_start: BTreeSet<Tab>,
     /// Bytes of the largest read so far.
     pub largest_read: u64,
+    /// And of the largest chunk.
+    pub largest_chunk: u64,
+    /// Transactions of which an answer has told it that they are visible.
+    pub proven: BTreeMap<usize, BTreeSet<CommandId>>,
     store: BTreeMap<BatchId, (u64, Vec<RowImage>)>,
     batches: u64,
     pinned: BTreeMap<AttemptId, Vec<RowImage>>,
@@ -147,9 +163,12 @@ impl Process {
             said: BTreeMap::new(),
             first_end: None,
             remembered: BTreeMap::new(),
-            released_at_start: BTreeSet::new(),
+            began: BTreeMap::new(),
+            released_at_start: BTreeMap::new(),
             known_at_start: BTreeSet::new(),
             largest_read: 0,
+            largest_chunk: 0,
+            proven: BTreeMap::new(),
             store: BTreeMap::new(),
             batches: 0,
             pinned: BTreeMap::new(),
@@ -163,9 +182,10 @@ impl Process {
         history: &History,
         one_batch_a_table: bool,
         id: CommandId,
-        said: Vec<Said>,
-        finished: bool,
+        (said, finished): (Vec<Said>, bool),
+        keys_of: &BTreeSet<Tab>,
     ) -> Input {
+        let number = |transaction: &Transaction| history.number(transaction).map(transaction_name);
         let mut batch_of: BTreeMap<Tab, BatchId> = BTreeMap::new();
         let mut fresh = vec![];
         let mut events = vec![];
@@ -183,15 +203,23 @@ impl Process {
                     let from = held.1.len() as u32;
                     let bytes = rows.len() as u64 * 10;
                     held.0 += bytes;
+                    let by = number(&transaction).filter(|_| keys_of.contains(&table));
+                    let keys = rows.iter().map(|row| encoded(row.key)).collect();
+                    let touched = by.map(|by| Box::new(Touched { by, keys }));
                     held.1.extend(rows);
                     let rows = RowRange { batch, rows: from..held.1.len() as u32 };
-                    LogEvent::Rows { table: history.tables[table].clone(), transaction, rows, bytes, first, last, digest }
+                    let table = history.tables[table].clone();
+                    LogEvent::Rows { table, transaction, rows, bytes, first, last, digest, touched }
                 }
                 Said::Event { table, transaction, coordinate, kind } => {
+                    let by = number(&transaction).filter(|_| keys_of.contains(&table));
                     let table = history.tables[table].clone();
                     match kind {
-                        Kind::Truncated => LogEvent::Truncated { table, transaction, coordinate },
-                        Kind::Schema(schema) => LogEvent::Schema { table, transaction, coordinate, schema: format!("s{schema}") },
+                        Kind::Truncated => LogEvent::Truncated { table, transaction, coordinate, by },
+                        Kind::Schema(schema) => {
+                            let schema = format!("s{schema}");
+                            LogEvent::Schema { table, transaction, coordinate, schema, by }
+                        }
                         _ => LogEvent::Refused { table, transaction, coordinate, why: "a value that does not fit".into() },
                     }
                 }
@@ -206,6 +234,23 @@ impl Process {
         let batches: Vec<HeldBatch> = fresh.iter().map(held).collect();
         self.largest_read = self.largest_read.max(batches.iter().map(|b| b.bytes).sum());
         Input::LogRead { id, batches, events, finished }
+    }
+
+    /// Puts a chunk into the row store. `end` is where the log ends after it was read.
+    pub fn take_chunk(&mut self, id: CommandId, chunk: Chunk, end: Position) -> Input {
+        let Chunk { rows, end: came_to, visibility, at_least, schema, identity } = chunk;
+        let keys = rows.iter().map(|row| encoded(row.key)).collect();
+        let held = (!rows.is_empty()).then(|| {
+            self.batches += 1;
+            let (batch, bytes) = (BatchId(self.batches), rows.len() as u64 * 10);
+            self.largest_chunk = self.largest_chunk.max(bytes);
+            let held = HeldBatch { batch, rows: rows.len() as u32, bytes };
+            self.store.insert(batch, (bytes, rows));
+            held
+        });
+        let (fence, schema) = (at_least.join(&end), Some(format!("s{schema}")));
+        let answer = ChunkAnswer { rows: held, keys, end: came_to, visibility, fence, schema, identity };
+        Input::ChunkRead { id, chunk: Box::new(answer) }
     }
 
     /// Gives the coordinator a fact.

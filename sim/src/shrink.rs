@@ -4,7 +4,7 @@
 //! Steps belong to occasions and small choices to the dice, so a part that is taken out leaves the rest as it was. Each pass is
 //! delta debugging over one kind of part; passes repeat until none finds anything.
 
-use fault_scenarios::{Dice, Options, Request, Scenario, Step, Tab, Then, When};
+use fault_scenarios::{Dice, Options, Request, Scenario, Step, Tab, Then, Transaction, When};
 use kernel::planted::PlantedBug;
 
 use crate::engine;
@@ -209,25 +209,38 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Kinds of tables, gaps, refused values.
+    /// Kinds of tables, gaps, how late transactions are seen, refused values.
     fn habits(&mut self) {
         for table in 0..self.best.workload.tables.len() {
             let plain = fault_scenarios::Table::of(self.best.workload.tables[table].sink);
-            for simpler in 0..4 {
+            for simpler in 0..5 {
                 let mut scenario = self.best.clone();
                 let t = &mut scenario.workload.tables[table];
                 match simpler {
                     0 => *t = plain,
                     1 => t.keyed = plain.keyed,
                     2 => t.join = plain.join,
+                    3 => t.anew = plain.anew,
                     _ => t.truncate = plain.truncate,
                 }
                 self.accept(scenario);
             }
         }
-        let mut scenario = self.best.clone();
-        scenario.workload.transactions.iter_mut().for_each(|t| t.gap = 0);
-        self.accept(scenario);
+        let delays: [fn(&mut Transaction) -> &mut u64; 4] =
+            [|t| &mut t.gap, |t| &mut t.early, |t| &mut t.unlisted, |t| &mut t.hidden];
+        for delay in delays {
+            let mut scenario = self.best.clone();
+            scenario.workload.transactions.iter_mut().for_each(|t| *delay(t) = 0);
+            self.accept(scenario);
+            self.less_of(
+                |s| s.workload.transactions.len(),
+                |s, part| {
+                    let mut scenario = s.clone();
+                    scenario.workload.transactions[part].iter_mut().for_each(|t| *delay(t) = 0);
+                    scenario
+                },
+            );
+        }
         self.less_of(
             |s| s.workload.refused.len(),
             |s, part| {
@@ -318,6 +331,7 @@ fn tables_of(step: &mut Step, each: &mut dyn FnMut(&mut Tab)) {
         Then::HearsACopy(_, command) => command.table.iter_mut().for_each(each),
         Then::With(t) | Then::Without(t) | Then::IsSetBack(t, _) | Then::ForeignCommit(t) | Then::SinkIsAway(t, _) => each(t),
         Then::Asked(_, Request::Pause(t) | Request::Resume(t) | Request::Skip(t) | Request::Release(t)) => each(t),
+        Then::Asked(_, Request::Resnapshot(t)) => each(t),
         Then::Asked(_, Request::Drain) => {}
         Then::Takes(_) | Then::LandsAt(_) | Then::IsLost | Then::AnswerIsLost | Then::LandsLate(_) | Then::SenderDies => {}
         Then::Fails | Then::IsCalledAConflict | Then::Lies | Then::LosesTheSession | Then::AnswerTakes(_) => {}

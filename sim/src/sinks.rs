@@ -47,6 +47,8 @@ pub struct Commit {
     pub staged: Vec<AttemptId>,
     /// All rows go first.
     pub truncate_first: bool,
+    /// Rows of versions below the state's `begun` go.
+    pub sweep: bool,
 }
 
 /// A state that a table had, with what it held.
@@ -58,6 +60,8 @@ pub struct Snapshot {
     pub state: Option<TableState>,
     /// What was visible.
     pub contents: Contents,
+    /// The version of each row of it.
+    pub versions: BTreeMap<Key, Version>,
     /// Attempts that became visible in it.
     pub published: Vec<AttemptId>,
 }
@@ -116,6 +120,11 @@ impl Staging {
         self.snapshots.last().map(|s| s.contents.clone()).unwrap_or_default()
     }
 
+    /// The version of each visible row, and of what was deleted last.
+    pub fn versions(&self) -> BTreeMap<Key, Version> {
+        self.snapshots.last().map(|s| s.versions.clone()).unwrap_or_default()
+    }
+
     fn next_token(&mut self) -> Token {
         self.tokens += 1;
         Token::from(format!("t{}", self.tokens).as_str())
@@ -132,8 +141,14 @@ impl Staging {
             return (CommitOutcome::Conflict { found, token: self.token() }, Landed::Refused);
         }
         let mut contents = self.contents();
+        let mut versions = self.versions();
         if commit.truncate_first {
             contents = Contents::default();
+            versions.clear();
+        }
+        if commit.sweep {
+            versions.retain(|_, version| *version >= commit.state.begun);
+            contents.rows.retain(|key, _| versions.contains_key(key));
         }
         for attempt in &commit.staged {
             let unknown = || CommitOutcome::Unknown { why: "a file is missing".into() };
@@ -144,7 +159,8 @@ impl Staging {
                 let how = self.deleted.get(attempt).copied().unwrap_or(Deleted::Dropped);
                 return (unknown(), Landed::Gone(*attempt, how));
             };
-            for (key, value, _) in &netted.images {
+            for (key, value, version) in &netted.images {
+                versions.insert(*key, *version);
                 match value {
                     Some(value) => contents.rows.insert(*key, *value),
                     None => contents.rows.remove(key),
@@ -157,7 +173,7 @@ impl Staging {
         let token = self.next_token();
         let published = commit.staged.clone();
         self.ever_published.extend(&published);
-        self.snapshots.push(Snapshot { token: token.clone(), state: Some(commit.state.clone()), contents, published });
+        self.snapshots.push(Snapshot { token: token.clone(), state: Some(commit.state.clone()), contents, versions, published });
         (CommitOutcome::Durable { token }, Landed::Shown)
     }
 
@@ -247,7 +263,7 @@ impl Versioned {
 
     /// Writes a state; it counts if it is the highest. True if it is new and counts.
     pub fn commit(&mut self, commit: &Commit) -> bool {
-        if commit.truncate_first {
+        if commit.truncate_first || commit.sweep {
             self.rows.retain(|_, (version, _)| *version >= commit.state.begun);
             self.kept.retain(|version, _| *version >= commit.state.begun);
         }
@@ -305,6 +321,19 @@ impl Target {
         match self {
             Target::Staging(table) => table.contents(),
             Target::Versioned(table) => table.contents(),
+        }
+    }
+
+    /// The version of each row that is there, whether a reader sees it or not.
+    pub fn versions(&self) -> BTreeMap<Key, Version> {
+        match self {
+            Target::Staging(table) => {
+                let rows = table.contents().rows;
+                table.versions().into_iter().filter(|(key, _)| rows.contains_key(key)).collect()
+            }
+            Target::Versioned(table) => {
+                table.rows.iter().filter(|(_, row)| row.1.is_some()).map(|(key, row)| (*key, row.0)).collect()
+            }
         }
     }
 

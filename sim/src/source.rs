@@ -1,6 +1,8 @@
 //! A source of changes with the real thing's ugliness: streams that interleave anew at every reading, transactions larger than
 //! any limit, keepalives that name what was not delivered, logs that vanish, shrink, or come from another server.
 
+pub mod chunks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

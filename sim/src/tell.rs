@@ -1,6 +1,7 @@
 //! What machines hear and say, in sentences for people. What happens all the time and means nothing is left out.
 
-use kernel::coordinator::{Input, LogEvent, Operator, Output, StopReason, ToWorker};
+use kernel::coordinator::{Input, LogEvent, Operator, Output, StopReason, ToWorker, Visibility};
+use kernel::id::{Bound, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::state::{PipelineState, TableState};
 
@@ -47,6 +48,16 @@ pub fn input(input: &Input) -> Option<String> {
         },
         Input::Resolved { table, found: true, .. } => format!("hears that the commit is in {table}"),
         Input::Resolved { table, found: false, .. } => format!("hears that the commit is not in {table}"),
+        Input::RangesPlanned { bounds, .. } => {
+            let bounds: Vec<String> = bounds.iter().map(ToString::to_string).collect();
+            format!("hears where ranges may end: {}", if bounds.is_empty() { "nowhere".into() } else { bounds.join(", ") })
+        }
+        Input::ChunkRead { chunk, .. } => {
+            let end = chunk.end.as_ref().map_or("the end".into(), |end| end.to_string());
+            let rows = chunk.rows.as_ref().map_or(0, |held| held.rows);
+            format!("hears a chunk of {rows} rows up to {end}, at '{}', {}", chunk.fence, visibility(&chunk.visibility))
+        }
+        Input::VisibilityRead { visibility: seen, .. } => format!("hears {}", visibility(seen)),
         Input::Failed { why, .. } => format!("hears that it failed: {why}"),
         Input::Refused { why, .. } => format!("hears that it is refused: {why}"),
         Input::Operator(operator) => match operator {
@@ -54,6 +65,7 @@ pub fn input(input: &Input) -> Option<String> {
             Operator::Resume(table) => format!("is asked to resume {table}"),
             Operator::Skip(table) => format!("is asked to skip what halted {table}"),
             Operator::Release(table) => format!("is asked to release {table}"),
+            Operator::Resnapshot(table) => format!("is asked to copy {table} anew"),
             Operator::Drain => "is asked to end".into(),
         },
         Input::Timeout => return None,
@@ -73,17 +85,28 @@ pub fn output(output: &Output) -> Option<String> {
             let divided = if divided.is_empty() { String::new() } else { format!(", divided for {}", divided.join(", ")) };
             format!("goes back in the log to '{}'{divided}", restart.from)
         }
+        Output::PlanRanges { table, wanted, .. } => format!("asks for about {wanted} ranges of {table}"),
+        Output::ReadChunk { table, range, about, .. } => {
+            let bound = |bound: &Option<Bound>, open: &str| bound.as_ref().map_or(open.to_string(), ToString::to_string);
+            let (after, end) = (bound(&range.after, "the start"), bound(&range.end, "the end"));
+            format!("reads a chunk of {table} behind {after} up to {end}, asking about {}", names(about))
+        }
+        Output::ReadVisibility { table, about, unfinished, .. } => {
+            let all = if *unfinished { ", and what is unfinished" } else { "" };
+            format!("asks for {table} whether {} can be seen{all}", names(about))
+        }
         Output::ReleaseBatch { .. } => return None,
         Output::Send(ToWorker::Write { attempt, part, rows, .. }) => {
             let count: u32 = rows.iter().map(|r| r.count()).sum();
             format!("has {count} rows of {} written as {attempt}", part.table)
         }
         Output::Send(ToWorker::Abandon { attempt }) => format!("gives {attempt} up"),
-        Output::Commit { table, state: new, staged, truncate_first, .. } => {
+        Output::Commit { table, state: new, staged, truncate_first, sweep, .. } => {
             let parts: Vec<String> = staged.iter().map(|a| a.to_string()).collect();
             let with = if parts.is_empty() { "no rows".into() } else { parts.join(", ") };
             let first = if *truncate_first { ", emptying it first" } else { "" };
-            format!("commits {with} to {table}{first}: {}", state(new))
+            let swept = if *sweep { ", taking away what is older than its snapshot" } else { "" };
+            format!("commits {with} to {table}{first}{swept}: {}", state(new))
         }
         Output::Resolve { table, commit, .. } => format!("looks for {commit:?} in {table}"),
         Output::ReleaseStaged { delete: false, .. } => return None,
@@ -103,6 +126,16 @@ pub fn output(output: &Output) -> Option<String> {
             other => format!("ends: {other:?}"),
         },
     })
+}
+
+fn visibility(seen: &Visibility) -> String {
+    let unfinished = seen.unfinished.as_ref().map_or(String::new(), |all| format!(", unfinished is {}", names(all)));
+    format!("that {} can be seen{unfinished}", names(&seen.proven))
+}
+
+fn names<'a>(of: impl IntoIterator<Item = &'a TransactionName>) -> String {
+    let names: Vec<&str> = of.into_iter().map(TransactionName::as_str).collect();
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
 }
 
 fn record(record: &PipelineState) -> String {

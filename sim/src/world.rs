@@ -1,11 +1,13 @@
 //! The world outside a process: source, sinks, pipeline record. A command lands here at one moment, is judged, and is answered.
 
 mod hands;
+mod judging;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use fault_scenarios::{Command as Name, Dice, EmptyTransactions, Small, Then};
+use kernel::config::Join;
 use kernel::coordinator::{Input, Output};
 use kernel::id::{Incarnation, Token};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
@@ -15,6 +17,7 @@ use kernel::worker::WorkerInput;
 
 use crate::history::{History, Tab, Value};
 use crate::oracle::durability::{self, Smeared};
+use crate::oracle::snapshots::{ChunkRead, doubt_proven_before_chunk, only_what_is_superseded_is_swept};
 use crate::oracle::{Verdict, View, Violation, outcomes, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Mail, Process};
@@ -75,6 +78,8 @@ pub struct Memory {
     pub effective: Vec<Option<Position>>,
     /// The lives that have committed to each table.
     pub committed: Vec<BTreeSet<Incarnation>>,
+    /// Every chunk that was read: when, of which table, and by which command.
+    pub chunks: Vec<ChunkRead>,
     /// How often things happened.
     pub counts: BTreeMap<&'static str, u64>,
 }
@@ -98,7 +103,7 @@ impl World {
             rolled: vec![false; tables],
             rolled_over: vec![Position::START; tables],
             ever_rolled: vec![false; tables],
-            excused: plan.tables.iter().map(|t| t.join == kernel::config::Join::Snapshot).collect(),
+            excused: plan.tables.iter().map(|t| t.join == Join::Snapshot).collect(),
             effective: vec![None; tables],
             committed: vec![BTreeSet::new(); tables],
             ..Memory::default()
@@ -133,7 +138,9 @@ impl World {
 
     /// A table as the oracle sees it.
     pub fn view(&self, table: Tab) -> View<'_> {
-        View { history: &self.history, table, plan: &self.plan.tables[table], base: self.memory.bases[table].as_ref() }
+        let state = self.targets[table].state();
+        let whole = state.is_some_and(|s| s.generation > 0);
+        View { history: &self.history, table, plan: &self.plan.tables[table], base: self.memory.bases[table].as_ref(), whole }
     }
 
     fn entry(&self, table: Tab) -> Option<&kernel::state::TableRecord> {
@@ -190,20 +197,28 @@ impl World {
                     Err(failure) => Some(Mail::Fact(Input::LogFailed { id: *id, failure })),
                 }
             }
-            Output::ReadLog { id, session, restart, bytes_max } => {
+            Output::ReadLog { id, session, restart, bytes_max, keys_of } => {
                 if goes_wrong(Then::LosesTheSession) {
                     let failure = LogFailure::SessionLost { why: "the connection broke".into() };
                     return Some(Mail::Fact(Input::LogFailed { id: *id, failure }));
                 }
                 match self.source.read(self.now, *session, restart.as_ref(), (*bytes_max / 10).max(1) as usize) {
-                    Ok((said, finished)) => Some(Mail::Read { id: *id, said, finished }),
+                    Ok((said, finished)) => {
+                        let keys_of = keys_of.iter().filter_map(|name| self.history.table(name)).collect();
+                        Some(Mail::Read { id: *id, said, finished, keys_of })
+                    }
                     Err(failure) => Some(Mail::Fact(Input::LogFailed { id: *id, failure })),
                 }
             }
-            Output::Commit { id, table, token, state, staged, truncate_first } => {
+            Output::PlanRanges { .. } | Output::ReadChunk { .. } | Output::ReadVisibility { .. } => {
+                let fails = goes_wrong(Then::Fails);
+                self.land_snapshot_read(process, output, fails)
+            }
+            Output::Commit { id, table, token, state, staged, truncate_first, sweep } => {
                 let tab = self.history.table(table)?;
                 let (state, staged) = ((**state).clone(), staged.clone());
-                let commit = Commit { token: token.clone(), state, staged, truncate_first: *truncate_first };
+                let (truncate_first, sweep) = (*truncate_first, *sweep);
+                let commit = Commit { token: token.clone(), state, staged, truncate_first, sweep };
                 let outcome = self.commit(name, process, tab, &commit, twist);
                 Some(Mail::Fact(Input::Committed { id: *id, table: table.clone(), outcome }))
             }
@@ -234,6 +249,39 @@ impl World {
             Output::Acknowledge { session, upto } => {
                 self.acknowledge(process, *session, upto);
                 None
+            }
+            _ => None,
+        }
+    }
+
+    // ---- snapshots
+
+    fn land_snapshot_read(&mut self, process: &Process, output: &Output, fails: bool) -> Option<Mail> {
+        let failed = |id| Some(Mail::Fact(Input::Failed { id, why: "no answer".into() }));
+        match output {
+            Output::PlanRanges { id, .. } | Output::ReadChunk { id, .. } | Output::ReadVisibility { id, .. } if fails => {
+                failed(*id)
+            }
+            Output::PlanRanges { id, table, wanted } => {
+                let table = self.history.table(table)?;
+                let Some(bounds) = self.source.plan_ranges(self.now, table, *wanted) else { return failed(*id) };
+                Some(Mail::Fact(Input::RangesPlanned { id: *id, bounds }))
+            }
+            Output::ReadVisibility { id, about, unfinished, .. } => {
+                let Some(visibility) = self.source.sees(self.now, about, *unfinished) else { return failed(*id) };
+                Some(Mail::Fact(Input::VisibilityRead { id: *id, visibility }))
+            }
+            Output::ReadChunk { id, table, range, rows_max, about, .. } => {
+                let table = self.history.table(table)?;
+                let Some(mut chunk) = self.source.chunk(self.now, table, range, *rows_max, about) else { return failed(*id) };
+                let began = process.began.get(&table);
+                let verdict = doubt_proven_before_chunk(&self.view(table), self.targets[table].state(), began, self.now);
+                self.judge("doubt-proven-before-chunk", verdict);
+                self.count("chunks");
+                let number = self.memory.chunks.len();
+                chunk.rows.iter_mut().for_each(|row| row.chunk = Some(number));
+                self.memory.chunks.push(ChunkRead { id: *id, at: self.now, schema: chunk.schema });
+                Some(Mail::Chunk { id: *id, chunk: Box::new(chunk) })
             }
             _ => None,
         }
@@ -275,6 +323,8 @@ impl World {
             return CommitOutcome::Transient { why: "the sink is away".into() };
         }
         let before = self.targets[table].state().cloned();
+        let verdict = only_what_is_superseded_is_swept(before.as_ref(), commit);
+        self.judge("only-current-incarnation-deletes", verdict);
         let looks_first = self.dice.chance(Small::Looks, &key(name), 500);
         let (outcome, landed) = match &mut self.targets[table] {
             Target::Staging(target) => target.commit(commit),
@@ -312,96 +362,6 @@ impl World {
         }
     }
 
-    fn judge_commit(&mut self, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
-        let state = &commit.state;
-        let history = self.history.clone();
-        // A claim of a table without a state says nothing of where its copy begins.
-        if self.memory.bases[table].as_ref() != Some(&state.base) && state.commit.number > 0 {
-            // Where nothing compares, a life that found no beginning begins anew over an older one's that came late.
-            let anew = !self.plan.tables[table].staging && before.is_some_and(|b| b.commit.number == 0);
-            let first = self.memory.bases[table].is_none();
-            let moved = if first || anew { Ok(()) } else { Err(format!("the base of t{table} moves to {}", state.base)) };
-            self.judge("join-has-a-base", moved);
-            let verdict = starting::join_has_a_base(&self.view(table), state, &self.memory.ends_told);
-            self.judge("join-has-a-base", verdict);
-            self.memory.bases[table] = Some(state.base.clone());
-        }
-        self.memory.committed[table].insert(state.incarnation);
-        let rows: Vec<_> = self.targets[table].rows_of(&commit.staged).into_iter().map(|(row, _)| row).collect();
-        let images = self.targets[table].images_of(&commit.staged);
-        let visible = self.targets[table].contents();
-        // What the state before divides by another server's numbers is read again.
-        if let Some(before) = before.filter(|b| b.identity.coordinates != state.identity.coordinates) {
-            let divided: BTreeSet<_> = before.cut.within().keys().cloned().collect();
-            for place in history.of_table[table].iter().filter(|place| divided.contains(&history.name(place.tx))) {
-                self.memory.smeared[table].entry(place.tx).or_default().push(*place);
-            }
-        }
-        let smeared = self.memory.smeared[table].clone();
-        let view = self.view(table);
-        let chain = view.plan.staging || before.is_none_or(|b| b.incarnation == state.incarnation);
-        let log = self.source.identity(u64::MAX);
-        let running = process.commits_running.get(&table).copied().unwrap_or(0);
-        let mut verdicts = vec![("commit-in-order-per-table", durability::commit_in_order_per_table(running, before, state))];
-        if let Some(before) = before {
-            let verdict = starting::stale_incarnation_has_no_effect(before.incarnation, state.incarnation);
-            verdicts.push(("stale-incarnation-has-no-effect", verdict));
-            verdicts.push(("position-never-regresses", durability::position_never_regresses(&view, before, state)));
-        }
-        verdicts.push((
-            "same-log-identity",
-            if self.source.replaced { Ok(()) } else { starting::same_log_identity(&state.identity, &log) },
-        ));
-        let end = self.history.end(self.now).join(&self.source.told);
-        verdicts.push(("never-ahead-of-source", starting::never_ahead_of_source(state.cut.upto(), &end)));
-        let upto = state.cut.upto();
-        verdicts.push(("position-names-finished-transactions", durability::position_names_finished_transactions(&history, upto)));
-        let inside = &self.source.told_inside;
-        verdicts.push((
-            "empty-transactions-do-not-confirm",
-            durability::empty_transactions_do_not_confirm(upto, &self.told(), inside),
-        ));
-        verdicts.push(("one-image-per-key-per-commit", durability::one_image_per_key_per_commit(&images)));
-        if chain {
-            verdicts.push(("covered-row-has-no-effect", starting::covered_row_has_no_effect(&view, before, &rows, &smeared)));
-            verdicts.push(("position-covers-only-durable", starting::no_row_is_skipped(&view, before, state, &rows, &smeared)));
-            verdicts.push(("schema-before-its-rows", starting::schema_before_its_rows(&view, state, &rows, &smeared)));
-        }
-        // Of a table that has not begun nothing is promised.
-        if view.base.is_some() {
-            let durable = durability::position_covers_only_durable(&view, state, &visible, &smeared);
-            verdicts.push(("position-covers-only-durable", durable));
-            let together = durability::state_and_data_move_together(&view, state, &visible, &smeared);
-            verdicts.push(("state-and-data-move-together", together));
-        }
-        // What was under way when the table was released may land; a life that began later may commit nothing.
-        let own = starting::goes_on_from_its_own_state(process.released_at_start.contains(&table), before, state);
-        verdicts.push(("join-has-a-base", own));
-        for (rule, verdict) in verdicts {
-            self.judge(rule, verdict);
-        }
-        self.memory.smeared[table].retain(|tx, _| !history.holds(state.cut.upto(), *tx));
-        self.memory.rolled[table] = false;
-        let remembered = process.remembered.entry(table).or_default();
-        // A blank table's claim need not be named.
-        if state.commit.number > 0 && remembered.last().is_none_or(|last| last.commit != state.commit) {
-            remembered.push(state.clone());
-            if remembered.len() > self.plan.config.recent_commits_max {
-                remembered.remove(0);
-            }
-        }
-        // Where nothing compares, a life may claim an older state than the one that an older life wrote meanwhile.
-        if !self.plan.tables[table].staging && before.is_some_and(|b| b.incarnation != state.incarnation && b.cut != state.cut) {
-            self.memory.effective[table] = None;
-        }
-        self.judge_record_of(table, true);
-    }
-
-    /// All that was told by ends of transactions, keepalives outside of them, and openings.
-    fn told(&self) -> Position {
-        self.memory.ends_told.iter().fold(self.source.told.join(&self.source.floor), |told, end| told.join(end))
-    }
-
     // ---- the record
 
     fn store_record(&mut self, process: &mut Process, expected: &Token, new: &PipelineState) -> StoreOutcome {
@@ -429,7 +389,8 @@ impl World {
         if takes {
             self.memory.taken_at = self.now;
             let all = 0..self.targets.len();
-            process.released_at_start = all.clone().filter(|table| self.entry(*table).is_some_and(needs)).collect();
+            let wanted = |table: Tab| Some((table, self.entry(table).filter(|e| needs(e))?.generation));
+            process.released_at_start = all.clone().filter_map(wanted).collect();
             process.known_at_start = all.filter(|table| self.entry(*table).is_some()).collect();
         }
         for table in 0..self.targets.len() {
@@ -440,72 +401,6 @@ impl World {
             self.judge_naming(process, table);
         }
         StoreOutcome::Stored { token: self.record_token() }
-    }
-
-    /// A table that the record newly calls in need of a snapshot really needs one.
-    fn judge_release(&mut self, process: &Process, table: Tab, before: Option<&PipelineState>) {
-        let name = &self.history.tables[table];
-        let needs =
-            |r: Option<&PipelineState>| r.and_then(|r| r.tables.get(name)).is_some_and(|e| e.phase == Phase::NeedsSnapshot);
-        if !needs(self.record.as_ref()) || needs(before) {
-            return;
-        }
-        self.memory.effective[table] = None;
-        let known = before.is_some_and(|r| r.tables.contains_key(name));
-        let removed = !process.tables.contains(&table);
-        let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
-        let vanished = self.memory.ever_rolled[table];
-        let excused = self.memory.excused[table]
-            || removed
-            || elsewhere
-            || !known
-            || vanished
-            || self.source.purged
-            || self.plan.config.hold.is_some();
-        let floor = self.source.floor.join(&self.source.acknowledged);
-        let verdict = starting::lost_is_true(&self.view(table), self.targets[table].state(), &floor, excused);
-        self.judge("start-within-streamable", verdict);
-        self.memory.excused[table] = true;
-    }
-
-    /// What the record claims of a table is true, whatever happens later; and nothing written makes the table fall. After a
-    /// commit only what it made is new.
-    fn judge_record_of(&mut self, table: Tab, after_commit: bool) {
-        let Some(record) = self.record.clone() else { return };
-        let Some(entry) = self.entry(table).cloned() else { return };
-        let states = if after_commit { self.targets[table].state().into_iter().collect() } else { self.targets[table].states() };
-        let verdict = durability::record_claims_truth(&self.view(table), &record, &entry, &states);
-        self.judge("record-claims-truth", verdict);
-        let Some(state) = self.targets[table].state() else { return };
-        // That an idle table was set back is noticed at its next commit; until then the record speaks of what is gone.
-        if entry.phase == Phase::NeedsSnapshot || self.memory.rolled[table] {
-            self.memory.effective[table] = None;
-            return;
-        }
-        let now = durability::effective(Some(&record), Some(&entry), state);
-        if let Some(before) = self.memory.effective[table].replace(now.clone()) {
-            let name = self.history.tables[table].to_string();
-            let verdict = durability::effective_cut_never_falls(&before, &now).map_err(|dump| format!("{name}: {dump}"));
-            self.judge("effective-cut-never-falls", verdict);
-        }
-    }
-
-    fn judge_naming(&mut self, process: &Process, table: Tab) {
-        // Several streams, another numbering and short lists of ancestors make a later name right.
-        let all_count = self.plan.tables[table].on_truncate != kernel::config::OnTruncate::Ignore;
-        let lists_are_long = self.plan.config.ancestor_runs_max >= 16;
-        let exact = self.history.streams.len() == 1 && self.source.server == 0 && lists_are_long && all_count;
-        let (Some(record), Some(entry)) = (self.record.clone(), self.entry(table).cloned()) else { return };
-        // A keepalive between two transactions may be told in one reading and not in another.
-        let quiet = record.quiet.offset(&self.history.streams[0]).0;
-        let ends = self.plan.source.empty_transactions != EmptyTransactions::Silent
-            && self.history.transactions.iter().any(|t| t.end == quiet);
-        if !exact || !ends {
-            return;
-        }
-        let remembered: Vec<&TableState> = process.remembered.get(&table).into_iter().flatten().collect();
-        let verdict = durability::record_names_the_oldest(&self.view(table), &record, &entry, &remembered);
-        self.judge("record-claims-truth", verdict);
     }
 
     // ---- acknowledging

@@ -47,7 +47,9 @@ fn another_seed_gives_another_run() {
 fn one_altered_byte_gives_another_hash() {
     for seed in 7000..7000 + SEEDS {
         // Where nothing goes wrong every row is read.
-        let calm = Scenario { steps: vec![], ..engine::story_of(seed, &engine::run(seed, None, false)) };
+        let mut calm = Scenario { steps: vec![], ..engine::story_of(seed, &engine::run(seed, None, false)) };
+        // A snapshot reads what a row is at last, a log all that it was.
+        calm.workload.tables.iter_mut().filter(|t| t.join == Join::Snapshot).for_each(|t| t.join = Join::Beginning);
         let hash = engine::play(&calm, None, false).hash;
         let mut later = calm.clone();
         later.steps.push(Step::new(When::Sends(FIRST), Then::Takes(7)));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::config::{Join, OnTruncate};
+use kernel::config::{Join, OnTruncate, Resnapshot};
 use kernel::coordinator::{Output, StopReason};
 use kernel::id::{AttemptId, BatchId, CommandId, CommitId, Identity, Incarnation, StreamName, TableName, Version};
 use kernel::position::{LogIdentity, Position};
@@ -145,7 +145,13 @@ fn right() -> Moment {
     let history = history();
     let rows = rows_of(&history, 1);
     Moment {
-        plan: TablePlan { staging: true, keyed: true, join: Join::Beginning, on_truncate: OnTruncate::Propagate },
+        plan: TablePlan {
+            staging: true,
+            keyed: true,
+            join: Join::Beginning,
+            on_truncate: OnTruncate::Propagate,
+            resnapshot: Resnapshot::WhenAsked,
+        },
         base: Position::START,
         smeared: Smeared::new(),
         before: state(1, 10),
@@ -197,7 +203,7 @@ fn right() -> Moment {
 impl Moment {
     /// Every function of the oracle is asked. Those that find something, by name.
     fn broken(&self) -> Vec<&'static str> {
-        let view = View { history: &self.history, table: 0, plan: &self.plan, base: Some(&self.base) };
+        let view = View { history: &self.history, table: 0, plan: &self.plan, base: Some(&self.base), whole: false };
         let (before, after, smeared) = (&self.before, &self.after, &self.smeared);
         let name = TableName::from("t0");
         let entry = &self.record.tables[&name];

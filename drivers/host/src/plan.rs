@@ -121,6 +121,7 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Sour
                 OnError::Halt => config::OnError::Halt,
                 OnError::Stop => config::OnError::Stop,
             },
+            resnapshot: config::Resnapshot::WhenAsked,
         };
         (TableName::from(table.source.as_str()), config)
     });

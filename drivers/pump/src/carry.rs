@@ -88,13 +88,24 @@ impl<E: Env> Pump<E> {
                     }
                 });
             }
-            Output::ReadLog { id, session: _, restart, bytes_max } => self.read_log(id, restart, bytes_max),
+            // No table is in the midst of a snapshot as long as sources read no chunks, so no keys are asked for.
+            Output::ReadLog { id, session: _, restart, bytes_max, keys_of: _ } => self.read_log(id, restart, bytes_max),
+            Output::PlanRanges { id, table, .. }
+            | Output::ReadChunk { id, table, .. }
+            | Output::ReadVisibility { id, table, .. } => {
+                self.facts.push_back(Fact::Coordinator(Input::Refused { id, why: no_chunks(&table) }));
+            }
             Output::ReleaseBatch { batch } => {
                 // A wrong release shows in the comparison that follows every step.
                 let _ = self.store.release(batch);
             }
             Output::Send(told) => self.facts.push_back(Fact::Worker(WorkerInput::Told(told))),
-            Output::Commit { id, table, token, state, staged, truncate_first } => {
+            Output::Commit { id, table, sweep: true, .. } => {
+                let why = format!("table {table}: this sink can't remove what an older snapshot left");
+                let outcome = CommitOutcome::Rejected { why };
+                self.facts.push_back(Fact::Coordinator(Input::Committed { id, table, outcome }));
+            }
+            Output::Commit { id, table, token, state, staged, truncate_first, sweep: false } => {
                 let lane = Lane::Commits(table.clone());
                 let artefacts: Option<Vec<_>> = staged.iter().map(|attempt| self.staged.get(attempt).cloned()).collect();
                 self.start_in(lane, async move {
@@ -200,6 +211,11 @@ impl<E: Env> Pump<E> {
     fn start_in(&mut self, lane: Lane, command: impl Future<Output = Input> + Send + 'static) {
         self.lanes.run_in(lane, command.map(Answer::Fact).boxed());
     }
+}
+
+/// Why a command of a snapshot is not carried out.
+fn no_chunks(table: &TableName) -> String {
+    format!("table {table}: this source can't be read in chunks, so there is no snapshot")
 }
 
 fn failed(id: CommandId, failure: Failure) -> Input {

@@ -66,14 +66,17 @@ fn prepare_event(
                 let bytes = rows_of.bytes().saturating_mul(rows.len() as u64) / (rows_of.rows().max(1) as u64);
                 let range = RowRange { batch: kernel::id::BatchId(0), rows: to_u32(rows.start)..to_u32(rows.end) };
                 let (table, transaction) = (table.clone(), transaction.clone());
-                let event = LogEvent::Rows { table, transaction, rows: range, bytes, first, last, digest };
+                let touched = None;
+                let event = LogEvent::Rows { table, transaction, rows: range, bytes, first, last, digest, touched };
                 events.push(PreparedEvent::Rows { batch, event });
             }
             return Ok(());
         }
-        ChunkEvent::Truncated { table, transaction, coordinate } => other(LogEvent::Truncated { table, transaction, coordinate }),
+        ChunkEvent::Truncated { table, transaction, coordinate } => {
+            other(LogEvent::Truncated { table, transaction, coordinate, by: None })
+        }
         ChunkEvent::Schema { table, transaction, coordinate, schema } => {
-            other(LogEvent::Schema { table, transaction, coordinate, schema })
+            other(LogEvent::Schema { table, transaction, coordinate, schema, by: None })
         }
         ChunkEvent::Refused { table, transaction, coordinate, why } => {
             other(LogEvent::Refused { table, transaction, coordinate, why })

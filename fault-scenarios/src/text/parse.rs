@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ParseError;
+use super::print::{DELAYS, delays};
 use super::words::{self, Wrong, number, wrong};
 use crate::options::Options;
 use crate::scenario::{Finds, Scenario};
@@ -147,7 +148,8 @@ impl Reader {
             ));
         }
         let (name, rest) = match rest {
-            ["gap", ..] | [] => (None, rest),
+            [] => (None, rest),
+            [word, ..] if DELAYS.contains(word) => (None, rest),
             [name, rest @ ..] => (Some(*name), rest),
         };
         let names: Vec<&str> = workload.streams.iter().map(|s| s.name.as_str()).collect();
@@ -163,13 +165,10 @@ impl Reader {
                 wrong(format!("there is no stream '{name}'"), known)
             })?,
         };
-        let gap = match rest {
-            [] => 0,
-            ["gap", gap] => number(gap)?,
-            _ => return Err(wrong("there is more than a time and a stream", "write 'tx 12', 'tx 12 a' or 'tx 12 a gap 3'")),
-        };
         let note = std::mem::take(&mut self.comments);
-        self.scenario.workload.transactions.push(Transaction { note, stream, time, gap, changes: vec![] });
+        let mut transaction = Transaction { note, stream, time, ..Transaction::default() };
+        said_of(rest, &mut transaction)?;
+        self.scenario.workload.transactions.push(transaction);
         Ok(())
     }
 
@@ -232,6 +231,21 @@ impl Reader {
     }
 }
 
+/// `gap 3 early 20 hidden 40 unlisted 5`, any of them.
+fn said_of(words: &[&str], transaction: &mut Transaction) -> Result<(), Wrong> {
+    let mut known = DELAYS.iter().zip(delays(transaction));
+    for pair in words.chunks(2) {
+        match (pair, known.find(|(word, _)| **word == pair[0])) {
+            ([_, n], Some((_, delay))) => *delay = number(n)?,
+            _ => {
+                let right = "write 'tx 12', 'tx 12 a' or 'tx 12 a gap 3 early 20 hidden 40 unlisted 5', in this order";
+                return Err(wrong("there is more than a time and a stream", right));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn nothing(word: &str) -> Wrong {
     let known = ["finds", "reaches", "stream", "table", "refuse", "tx", "dice"];
     let mut all: Vec<&str> = known.iter().chain(Options::WORDS).copied().collect();
@@ -251,9 +265,8 @@ fn tables_of(when: &When, then: &Then) -> Vec<Tab> {
         Then::HearsACopy(_, c) => c.table,
         Then::With(t) | Then::Without(t) | Then::IsSetBack(t, _) | Then::ForeignCommit(t) | Then::SinkIsAway(t, _) => Some(*t),
         Then::Asked(_, request) => match request {
-            crate::Request::Pause(t) | crate::Request::Resume(t) | crate::Request::Skip(t) | crate::Request::Release(t) => {
-                Some(*t)
-            }
+            crate::Request::Pause(t) | crate::Request::Resume(t) | crate::Request::Skip(t) => Some(*t),
+            crate::Request::Release(t) | crate::Request::Resnapshot(t) => Some(*t),
             crate::Request::Drain => None,
         },
         _ => None,

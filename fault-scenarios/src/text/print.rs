@@ -37,6 +37,14 @@ pub(super) fn scenario(scenario: &Scenario, f: &mut fmt::Formatter<'_>) -> fmt::
     f.write_str(&parts.join("\n"))
 }
 
+/// What may be said of a transaction behind its stream, in this order.
+pub(super) const DELAYS: [&str; 4] = ["gap", "early", "hidden", "unlisted"];
+
+/// The same, in the same order.
+pub(super) fn delays(of: &mut Transaction) -> [&mut u64; 4] {
+    [&mut of.gap, &mut of.early, &mut of.hidden, &mut of.unlisted]
+}
+
 fn notes(out: &mut String, lines: &[String]) -> fmt::Result {
     for line in lines {
         if line.is_empty() { writeln!(out, "#")? } else { writeln!(out, "# {line}")? }
@@ -61,8 +69,13 @@ fn head(out: &mut String, workload: &Workload) -> fmt::Result {
 fn tell(out: &mut String, workload: &Workload, transaction: &Transaction) -> fmt::Result {
     notes(out, &transaction.note)?;
     let stream = workload.streams.get(transaction.stream).map_or(String::new(), |s| format!(" {}", s.name));
-    let gap = if transaction.gap > 0 { format!(" gap {}", transaction.gap) } else { String::new() };
-    writeln!(out, "tx {}{stream}{gap}", transaction.time)?;
+    write!(out, "tx {}{stream}", transaction.time)?;
+    for (word, n) in DELAYS.iter().zip(delays(&mut transaction.clone())) {
+        if *n > 0 {
+            write!(out, " {word} {n}")?;
+        }
+    }
+    writeln!(out)?;
     let mut changes = transaction.changes.as_slice();
     while let Some(Change { table, kind }) = changes.first() {
         let (many, step) = run(changes);

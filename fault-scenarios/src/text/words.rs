@@ -70,6 +70,7 @@ impl fmt::Display for Request {
             Request::Resume(table) => write!(f, "resume t{table}"),
             Request::Skip(table) => write!(f, "skip t{table}"),
             Request::Release(table) => write!(f, "release t{table}"),
+            Request::Resnapshot(table) => write!(f, "copy t{table} anew"),
             Request::Drain => write!(f, "drain"),
         }
     }
@@ -93,7 +94,8 @@ impl fmt::Display for Table {
             Truncate::Propagates => "",
             Truncate::Ignored => " truncate-ignored",
             Truncate::Fails => " truncate-fails",
-        })
+        })?;
+        f.write_str(if self.anew { " anew-at-start" } else { "" })
     }
 }
 
@@ -202,11 +204,12 @@ fn request(words: &[&str]) -> Result<Request, Wrong> {
         ["resume", t] => Request::Resume(table(t)?),
         ["skip", t] => Request::Skip(table(t)?),
         ["release", t] => Request::Release(table(t)?),
+        ["copy", t, "anew"] => Request::Resnapshot(table(t)?),
         ["drain"] => Request::Drain,
         _ => {
             return Err(wrong(
                 format!("nobody asks to '{}'", words.join(" ")),
-                "ask to pause, resume, skip or release a table, or to drain",
+                "ask to pause, resume, skip or release a table, to copy t0 anew, or to drain",
             ));
         }
     })
@@ -229,8 +232,10 @@ pub(super) fn table_kind(words: &[&str]) -> Result<Table, Wrong> {
             "from-snapshot" => table.join = Join::Snapshot,
             "truncate-ignored" => table.truncate = Truncate::Ignored,
             "truncate-fails" => table.truncate = Truncate::Fails,
+            "anew-at-start" => table.anew = true,
             _ => {
-                let right = "write keyless, from-now, from-snapshot, truncate-ignored or truncate-fails, or nothing";
+                let right =
+                    "write keyless, from-now, from-snapshot, truncate-ignored, truncate-fails or anew-at-start, or nothing";
                 return Err(wrong(format!("a table can't be '{word}'"), right));
             }
         }

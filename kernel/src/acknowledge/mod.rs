@@ -121,6 +121,11 @@ impl Coordinator {
         wanted || stored.is_some_and(|e| e.phase == Phase::NeedsSnapshot && e.generation > generation)
     }
 
+    /// Its generation is the wanted one now.
+    pub(crate) fn snapshot_is_needed_no_more(&mut self, name: &TableName, phase: Phase) {
+        self.record.wanted.insert(name.clone(), phase);
+    }
+
     /// Does memory, whatever the stored record says, want a snapshot of it?
     pub(crate) fn wants_snapshot_in_memory(&self, name: &TableName) -> bool {
         self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot)
@@ -137,7 +142,7 @@ impl Coordinator {
         let table = self.tables.get(name).filter(|t| t.is_member() && !self.wants_snapshot_in_memory(name))?;
         match &table.flight {
             Some(flight) => flight.retry.map(|r| r.since),
-            None if table.phase == Phase::Streaming => None,
+            None if matches!(table.phase, Phase::Streaming | Phase::Snapshotting) => None,
             None => table.blocked,
         }
     }
@@ -160,7 +165,9 @@ impl Coordinator {
             let (Some(entry), Some(table)) = (self.record.known.tables.get(&name), self.tables.get(&name)) else { continue };
             let stored = entry.phase == Phase::NeedsSnapshot && entry.generation > table.generation();
             let running = table.flight.as_ref().is_some_and(|f| f.retry.is_none());
-            if stored && table.is_member() && !running && self.wants_snapshot_in_memory(&name) {
+            // The wanted generation is on its way.
+            let begins = table.is_beginning();
+            if stored && table.is_member() && !running && !begins && self.wants_snapshot_in_memory(&name) {
                 let why = table.why.clone().unwrap_or_else(|| "it was released".into());
                 self.mark("release-stored");
                 self.needs_snapshot(&name, why);
@@ -258,13 +265,19 @@ impl Coordinator {
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
         match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
             // Until its base is stored the next life would begin somewhere else.
-            Phase::Streaming | Phase::Paused | Phase::Halted if table.is_blank() && self.begins_now(name) => Phase::Pending,
+            Phase::Streaming | Phase::Snapshotting | Phase::Paused | Phase::Halted
+                if table.is_blank() && (self.begins_now(name) || self.begins_with_snapshot(name)) =>
+            {
+                Phase::Pending
+            }
             phase => phase,
         }
     }
 
-    fn needed(&self, name: &TableName, table: &Table) -> u64 {
-        let recorded = self.record.known.tables.get(name).filter(|e| e.phase == Phase::NeedsSnapshot).map_or(0, |e| e.generation);
+    /// The generation that ends a table's need of a snapshot: the one that the record wants, or one above any that it knows.
+    pub(crate) fn needed(&self, name: &TableName, table: &Table) -> u64 {
+        let wanted = |e: &TableRecord| if e.phase == Phase::NeedsSnapshot { e.generation } else { e.generation + 1 };
+        let recorded = self.record.known.tables.get(name).map_or(0, wanted);
         recorded.max(table.needed).max(table.generation() + 1)
     }
 
@@ -277,7 +290,8 @@ impl Coordinator {
         }
         let mut oldest = table.recent.len().checked_sub(1)?;
         while oldest > 0
-            && table.recent.get(oldest).is_some_and(|r| r.before.contains(quiet))
+            && table.recent.get(oldest).is_some_and(|r| !r.logged || r.before.contains(quiet))
+            && table.recent.get(oldest - 1).is_some_and(|r| self.is_built_upon(table, r.commit))
             && !planted!(self.config, RecordNamesNewest)
         {
             oldest -= 1;
@@ -291,6 +305,12 @@ impl Coordinator {
             oldest += 1;
         }
         table.recent.get(oldest).map(|r| r.commit)
+    }
+
+    /// Is the table's state this commit, or does it list it? One that was pushed out of the list must not be named again: nothing
+    /// would ever be acknowledged by it.
+    fn is_built_upon(&self, table: &Table, commit: CommitId) -> bool {
+        table.stored.as_ref().is_some_and(|state| is_named(&self.config, Some(commit), state))
     }
 
     /// Would one more commit push this one out of the table's list of ancestors?

@@ -6,13 +6,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Checkpoint, Flight, Kind, Recent, Step, Table, only_streams_of};
-use crate::config::{Join, OnError};
+use crate::config::Join;
 use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
 use crate::outcome::{CommitOutcome, WriteOutcome};
 use crate::planted::planted;
-use crate::position::{Coordinate, Cut, Position, Transaction};
+use crate::position::{LogIdentity, Position};
 use crate::state::{Ancestors, FORMAT, Phase, PipelineState, TableState};
 
 impl Coordinator {
@@ -51,6 +51,9 @@ impl Coordinator {
         let Some(table) = self.tables.get(name) else { return false };
         let generation = table.generation();
         let recorded = self.record.known.tables.get(name);
+        // The beginning of the wanted generation is what ends the need of it.
+        let begins = |c: &Checkpoint| if let Kind::Begin(generation) = c.kind { Some(generation) } else { None };
+        let generation = table.closed.front().and_then(begins).unwrap_or(generation);
         let known = recorded.is_some_and(|e| claim || e.phase != Phase::NeedsSnapshot || e.generation <= generation);
         let crowded = !claim && self.is_crowded(name);
         if crowded {
@@ -69,7 +72,12 @@ impl Coordinator {
         let first_version = Version::new(incarnation, 0);
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(point) = table.closed.pop_front() else { return };
-        let new = match &table.stored {
+        let mut new = match &table.stored {
+            before if matches!(point.kind, Kind::Begin(_)) => {
+                table.commits += 1;
+                let commit = CommitId { incarnation, number: table.commits };
+                first_of_generation(&self.log.identity, &point, before.as_ref(), commit, runs_max)
+            }
             // A commit id names data: a claim changes none and keeps the one that it found, and all the rest.
             Some(found) if point.kind == Kind::Claim && planted!(self.config, ClaimTakesNewId) => {
                 table.commits += 1;
@@ -117,10 +125,17 @@ impl Coordinator {
                 }
             }
         };
+        if let Some(progress) = &point.progress {
+            new.tiling.clone_from(&progress.tiling);
+            new.in_doubt = progress.in_doubt.iter().map(|name| String::from(name.as_str())).collect();
+            if planted!(self.config, DoubtNotStored) && !matches!(point.kind, Kind::Begin(_)) {
+                new.in_doubt.clear();
+            }
+        }
         let command = CommandId { incarnation, number: 0 };
-        let (attempt, written, retry, ever_unknown, found) = (None, false, None, false, None);
+        let (attempt, written, retry, ever_unknown, validated, found) = (None, false, None, false, false, None);
         let (step, since) = (Step::Write, self.now);
-        table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, found, since });
+        table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, validated, found, since });
         self.issue(name, Step::Write);
     }
 
@@ -159,7 +174,7 @@ impl Coordinator {
         let Some(table) = self.tables.get(name) else { return false };
         let idle = table.is_settled() && table.taken.is_whole() && *table.taken.upto() != Position::START;
         let unknown = table.stored.is_none() || (table.is_blank() && self.begins_now(name));
-        table.is_member() && idle && unknown && !self.is_unclaimed(name)
+        table.is_member() && idle && unknown && !self.is_unclaimed(name) && !table.wants_generation && table.snapshot.is_none()
     }
 
     /// Does it begin, when nothing is stored of it, where the log ends?
@@ -181,12 +196,14 @@ impl Coordinator {
         self.next_attempt += 1;
         let next_attempt = AttemptId { incarnation, number: self.next_attempt };
         let now = self.now;
+        let validates = self.validates_sweep(name);
         let Some(table) = self.tables.get_mut(name) else { return };
         let token = table.token.clone();
         let Some(flight) = &mut table.flight else { return };
         let state_first = planted!(self.config, StateBeforeData) && flight.attempt.is_none();
         let nothing = flight.written || flight.point.rows.is_empty() || state_first;
         let step = if step == Step::Write && nothing { Step::Commit } else { step };
+        let step = if step == Step::Commit && validates { Step::Validate } else { step };
         flight.step = step;
         flight.command = id;
         flight.since = now;
@@ -208,6 +225,7 @@ impl Coordinator {
                 state: Box::new(flight.new.clone()),
                 staged: flight.attempt.into_iter().collect(),
                 truncate_first: flight.point.truncate_first,
+                sweep: flight.point.sweeps() && !planted!(self.config, NoSweep),
             },
             Step::Resolve => {
                 Output::Resolve { id, table: table_name, commit: flight.new.commit, incarnation: flight.new.incarnation }
@@ -223,15 +241,29 @@ impl Coordinator {
         }
     }
 
+    /// Where the state write is not compare-and-set nothing but the record tells a life that it is stale, and what a stale one
+    /// removes a newer one may need: a newer one may have claimed the older generation. But if none had begun once every range was
+    /// durable, the next one that begins finds that state.
+    fn validates_sweep(&self, name: &TableName) -> bool {
+        let compares = self.config.tables.get(name).is_none_or(|t| t.state_with_data);
+        let flight = self.tables.get(name).and_then(|t| t.flight.as_ref());
+        !compares && flight.is_some_and(|f| f.point.sweeps() && !f.validated) && !planted!(self.config, SweepByStaleLife)
+    }
+
     /// The step did not happen, or nobody knows: again, later.
     fn again(&mut self, name: &TableName, step: Step, why: String) {
         let (now, retry) = (self.now, self.config.retry);
         let Some(table) = self.tables.get_mut(name) else { return };
         let backoff = Backoff::after(table.last_failure.take(), now, &retry);
         table.why = Some(why);
+        let mut sweeps = false;
         if let Some(flight) = &mut table.flight {
             flight.step = step;
             flight.retry = Some(backoff);
+            sweeps = flight.point.sweeps();
+        }
+        if sweeps && step == Step::Commit {
+            self.mark("sweep-repeated");
         }
         self.mark("tried-again");
     }
@@ -418,6 +450,9 @@ impl Coordinator {
             return self.supersede(newest);
         }
         self.is_proven_newest();
+        if let Some(flight) = self.tables.get_mut(&name).and_then(|t| t.flight.as_mut()) {
+            flight.validated = true;
+        }
         match self.tables.get_mut(&name).and_then(|t| t.flight.as_mut()).and_then(|f| f.found.take()) {
             Some(token) => self.durable(&name, token),
             None => self.issue(&name, Step::Commit),
@@ -443,13 +478,22 @@ impl Coordinator {
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(flight) = table.flight.take() else { return };
         table.token = token;
-        if table.phase == Phase::Streaming {
+        if table.follows() {
             table.why = None;
         }
         table.last_failure = None;
         table.committing = None;
+        let begins = matches!(flight.point.kind, Kind::Begin(_));
+        if begins {
+            // An older generation's commits are none that this one is built upon.
+            table.recent.clear();
+        }
         if flight.point.kind != Kind::Claim || table.recent.is_empty() {
-            table.recent.push_back(Recent { commit: flight.new.commit, before: flight.point.before.clone() });
+            table.recent.push_back(Recent {
+                commit: flight.new.commit,
+                before: flight.point.before.clone(),
+                logged: flight.point.is_of_log(),
+            });
         }
         if flight.point.kind != Kind::Claim {
             table.durable_commits += 1;
@@ -457,11 +501,16 @@ impl Coordinator {
         }
         // Of those that the quiet position has passed only the newest can still be named.
         while table.recent.len() > 1
-            && (!table.recent.get(1).is_some_and(|r| r.before.contains(&quiet)) || table.recent.len() > recent_max)
+            && (table.recent.get(1).is_some_and(|r| r.logged && !r.before.contains(&quiet)) || table.recent.len() > recent_max)
         {
             table.recent.pop_front();
         }
         let joined = flight.point.kind == Kind::Base && table.phase == Phase::Streaming;
+        if let (Some(snapshot), false) = (&mut table.snapshot, begins) {
+            snapshot.stored(&flight.new);
+        }
+        let streams = flight.point.sweeps();
+        let state = flight.new.clone();
         table.stored = Some(flight.new);
         let discards = !core::mem::replace(&mut table.discarded, true);
         if let Some(attempt) = flight.attempt {
@@ -470,129 +519,49 @@ impl Coordinator {
         if joined {
             self.want(name, Phase::Streaming);
         }
+        if begins {
+            self.generation_begun(name, &state);
+        }
+        if streams {
+            self.snapshot_ended(name);
+        }
         // Taking the incarnation is not enough: only our own commit in the table makes an older life's attempts hopeless (C8).
         if discards {
             self.push(Output::DiscardOlder { table: name.clone(), incarnation });
         }
     }
+}
 
-    /// All that is not durable of a table is given up.
-    pub(crate) fn give_up(&mut self, name: &TableName) {
-        self.give_up_waiting(name);
-        self.drop_staged(name);
-        let Some(table) = self.tables.get_mut(name) else { return };
-        let flying = table.flight.take().map(|f| f.point.rows).unwrap_or_default();
-        table.last_failure = None;
-        table.schema = table.stored.as_ref().and_then(|s| s.schema.clone());
-        for rows in &flying {
-            self.budget.pass_over(rows);
-        }
+/// The state that a generation begins with (rule G1). Where the older one's cut was whole and the base is its stand, no row of the
+/// table lies between: what a record says of the older one's commits is true of this one, and a life that does not know the newest
+/// record must not take that back.
+fn first_of_generation(
+    log: &LogIdentity,
+    point: &Checkpoint,
+    before: Option<&TableState>,
+    commit: CommitId,
+    runs_max: usize,
+) -> TableState {
+    let mut ancestors = Ancestors::default();
+    if let Some(before) = before.filter(|b| point.built_upon && b.cut.is_whole()) {
+        ancestors = before.ancestors.clone();
+        ancestors.push(before.commit);
     }
-
-    /// All that waits behind a table's flight is given up.
-    fn give_up_waiting(&mut self, name: &TableName) {
-        let Some(table) = self.tables.get_mut(name) else { return };
-        let open = core::mem::take(&mut table.open);
-        let closed = core::mem::take(&mut table.closed);
-        for rows in open.rows.iter().chain(closed.iter().flat_map(|c| &c.rows)) {
-            self.budget.pass_over(rows);
-        }
-    }
-
-    /// The budget's bound is reached, so nothing is read. A table whose flight stands still and that fills half of the budget
-    /// gives back what waits behind the flight, and reads it again later: the others go on (rule O9).
-    pub(crate) fn make_room(&mut self) {
-        if !self.budget.is_full(self.config.budget_bytes_max) || self.drain.is_closing() {
-            return;
-        }
-        for name in self.names() {
-            let Some(table) = self.tables.get(&name).filter(|t| self.holds_others(&name, t)) else { continue };
-            let Some(flight) = table.flight.as_ref().filter(|_| table.open.taken > 0 || !table.closed.is_empty()) else {
-                continue;
-            };
-            let schema = flight.new.schema.clone();
-            let flies = self.valid_here(&flight.new.cut, &flight.new.identity);
-            let stand = flies.join(&self.stored_stand(&name)).join(&Cut::at(table.complete().clone()));
-            self.give_up_waiting(&name);
-            if let Some(table) = self.tables.get_mut(&name) {
-                table.taken = stand;
-                table.schema = schema;
-                table.replayed.clear();
-                table.blocked = Some(self.now);
-            }
-            self.mark("gave-back-for-budget");
-        }
-    }
-
-    /// Does its flight stand still while its rows fill half of the budget?
-    pub(crate) fn holds_others(&self, name: &TableName, table: &Table) -> bool {
-        let still = table.flight.as_ref().is_some_and(|f| f.stands_still(self.now, self.config.retry.most));
-        still && self.budget.held_for(name) >= self.config.budget_bytes_max / 2
-    }
-
-    /// What the flight's attempt staged is deleted, unless it may have been published.
-    fn drop_staged(&mut self, name: &TableName) {
-        let Some(flight) = self.tables.get(name).and_then(|t| t.flight.as_ref()) else { return };
-        let Some(attempt) = flight.attempt else { return };
-        let running = flight.step == Step::Commit
-            && flight.retry.is_none()
-            && self.tables.get(name).is_some_and(|t| t.committing.is_some());
-        let careful = flight.ever_unknown || running;
-        let delete =
-            !careful || planted!(self.config, UnknownDropsStaged) || planted!(self.config, ConflictAfterUnknownDropsStaged);
-        let written = flight.written;
-        if written {
-            self.push(Output::ReleaseStaged { table: name.clone(), attempt, delete });
-        } else {
-            self.push(Output::Send(ToWorker::Abandon { attempt }));
-        }
-    }
-
-    /// The sink refuses the table or its rows. After netting nobody knows which event it was, and it need not repeat (C5).
-    fn halt(&mut self, name: &TableName, why: String) {
-        self.mark("halted-by-sink");
-        let released = self.wants_snapshot(name) && !planted!(self.config, HaltUndoesRelease);
-        let Some(table) = self.tables.get(name) else { return };
-        // What is known in memory counts, too: a record that is being stored may already rely on it.
-        let stand = self.stored_stand(name).join(&Cut::at(table.complete().clone()));
-        let divided_elsewhere = self.is_divided_elsewhere(name);
-        self.give_up(name);
-        let floor = self.log.floor.join(&self.log.acknowledged);
-        let now = self.now;
-        if !stand.upto().contains(&floor) || divided_elsewhere {
-            let why = format!("{why}. The log can be read from {floor} on only, so it can't go on from {stand:?}");
-            return self.needs_snapshot(name, why);
-        }
-        let Some(table) = self.tables.get_mut(name) else { return };
-        table.taken = stand;
-        table.replayed.clear();
-        table.blocked = Some(now);
-        table.phase = if released { Phase::NeedsSnapshot } else { Phase::Halted };
-        if released {
-            table.blocked = None;
-            table.needed = table.generation() + 1;
-        }
-        self.say_halted(name, why, None);
-        self.want(name, if released { Phase::NeedsSnapshot } else { Phase::Halted });
-    }
-
-    /// The table stops in front of an event; what was taken before it is committed.
-    pub(crate) fn halt_in_front(&mut self, name: &TableName, why: String, at: Option<(Transaction, Coordinate)>) {
-        if let Some(table) = self.tables.get_mut(name) {
-            table.phase = Phase::Halted;
-            table.blocked = Some(self.now);
-        }
-        self.say_halted(name, why, at);
-        self.want(name, Phase::Halted);
-    }
-
-    fn say_halted(&mut self, name: &TableName, why: String, at: Option<(Transaction, Coordinate)>) {
-        if let Some(table) = self.tables.get_mut(name) {
-            table.why = Some(why.clone());
-        }
-        self.push(Output::HaltTable { table: name.clone(), why, at });
-        if self.config.tables.get(name).is_some_and(|t| t.on_error == OnError::Stop) {
-            self.drain.begin(StopReason::TableHalted { table: name.clone() });
-        }
+    let generation = if let Kind::Begin(generation) = point.kind { generation } else { 0 };
+    TableState {
+        format: FORMAT,
+        identity: only_streams_of(log, point, before),
+        cut: point.cut.clone(),
+        incarnation: commit.incarnation,
+        commit,
+        ancestors: ancestors.bounded(runs_max),
+        sequence: point.last_sequence,
+        generation,
+        base: point.before.clone(),
+        begun: point.begun.unwrap_or_default(),
+        tiling: Vec::new(),
+        in_doubt: Vec::new(),
+        ahead: Position::START,
+        schema: point.schema.clone(),
     }
 }

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 
 use super::{CLOSED_MAX, Table};
 use crate::config::OnTruncate;
-use crate::coordinator::{Coordinator, Operator, Output, RowRange};
-use crate::id::{TableName, Version};
+use crate::coordinator::{Coordinator, Operator, Output, RowRange, Touched};
+use crate::id::{TableName, TransactionName, Version};
 use crate::planted::planted;
 use crate::position::{Coordinate, Cut, Digest, Offset, Position, Transaction};
+use crate::snapshot::Void;
 use crate::state::Phase;
 
 /// One change of one table, whatever it is.
@@ -41,14 +42,17 @@ impl<'a> Change<'a> {
 
 impl Coordinator {
     /// Takes rows into the table's open checkpoint.
-    pub(crate) fn take_rows(&mut self, change: &Change<'_>, rows: RowRange, bytes: u64) {
+    pub(crate) fn take_rows(&mut self, change: &Change<'_>, rows: RowRange, bytes: u64, touched: Option<&Touched>) {
         if let Verdict::PassOver = self.judge(change) {
             self.budget.pass_over(&rows);
             return;
         }
+        if !self.touch(change, touched) {
+            return self.keys_are_missing(change);
+        }
         let count = u64::from(rows.count());
         let Some(table) = self.tables.get_mut(change.table) else { return };
-        table.begin_taking(self.now);
+        table.begin_taking_of_log(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
         if planted!(self.config, OneWithin) {
             let mut one = Cut::at(table.taken.upto().clone());
@@ -69,18 +73,33 @@ impl Coordinator {
         table.open.bytes += bytes;
         self.budget.take(rows.batch, change.table);
         table.open.rows.push(rows);
+        self.close_at_hard_limit(change.table);
+    }
+
+    /// The hard limit closes inside a transaction, too: it is committed in pieces and resumed exactly.
+    pub(crate) fn close_at_hard_limit(&mut self, name: &TableName) {
         let limits = &self.config.checkpoint;
         let bytes_max = limits.bytes.saturating_mul(2).min(self.config.budget_bytes_max / 2);
-        // The hard limit closes inside a transaction, too: it is committed in pieces and resumed exactly.
-        if table.open.taken >= limits.rows.saturating_mul(2) || table.open.bytes >= bytes_max {
-            let divided = table.taken.within().len();
-            self.mark(if divided > 1 { "divided-several" } else { "divided-by-limit" });
-            self.close(change.table);
+        let Some(table) = self.tables.get(name) else { return };
+        if table.open.taken < limits.rows.saturating_mul(2) && table.open.bytes < bytes_max {
+            return;
         }
+        match table.taken.within().len() {
+            0 => {}
+            1 => self.mark("divided-by-limit"),
+            _ => self.mark("divided-several"),
+        }
+        self.close(name);
+    }
+
+    /// The reader was told that the table's rows come with their keys.
+    fn keys_are_missing(&mut self, change: &Change<'_>) {
+        let dump = format!("{}: rows of {:?} came without their keys", change.table, change.transaction);
+        self.violate("touched-keys-complete-and-bounded", dump);
     }
 
     /// Empties the table: nothing taken before it matters any more (rule C7).
-    pub(crate) fn take_truncate(&mut self, change: &Change<'_>) {
+    pub(crate) fn take_truncate(&mut self, change: &Change<'_>, by: Option<&TransactionName>) {
         match self.config.tables.get(change.table).map(|t| t.on_truncate) {
             Some(OnTruncate::Ignore) => return self.take_nothing(change),
             Some(OnTruncate::Fail) => {
@@ -92,10 +111,13 @@ impl Coordinator {
         if let Verdict::PassOver = self.judge(change) {
             return;
         }
+        if !self.touch_every_key(change, by) {
+            return self.keys_are_missing(change);
+        }
         self.mark("truncate");
         let incarnation = self.incarnation;
         let Some(table) = self.tables.get_mut(change.table) else { return };
-        table.begin_taking(self.now);
+        table.begin_taking_of_log(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
         table.sequence += 1;
         table.open.taken += 1;
@@ -115,10 +137,14 @@ impl Coordinator {
     /// From here on rows have another schema: the checkpoint before it closes (rule C7).
     ///
     /// It counts in no digest: a reader that begins with the schema of the table's stand does not tell it again.
-    pub(crate) fn take_schema(&mut self, change: &Change<'_>, schema: String) {
+    pub(crate) fn take_schema(&mut self, change: &Change<'_>, schema: String, by: Option<&TransactionName>) {
         let change = &Change { digest: Digest::default(), ..*change };
         if let Verdict::PassOver = self.judge(change) {
             return;
+        }
+        // Told again it may still be of a transaction that a chunk does not see.
+        if !self.touch_schema(change, by) {
+            return self.keys_are_missing(change);
         }
         let Some(table) = self.tables.get_mut(change.table) else { return };
         if table.schema.as_ref() == Some(&schema) {
@@ -127,7 +153,7 @@ impl Coordinator {
         if table.open.taken > 0 {
             table.close(&self.log.identity);
         }
-        table.begin_taking(self.now);
+        table.begin_taking_of_log(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
         table.open.taken += 1;
         table.schema = Some(schema);
@@ -164,7 +190,7 @@ impl Coordinator {
 
     fn cover(&mut self, change: &Change<'_>) {
         if let Some(table) = self.tables.get_mut(change.table) {
-            table.begin_taking(self.now);
+            table.begin_taking_of_log(self.now);
             table.taken.take(change.transaction, change.last, change.digest);
             table.sequence += 1;
             table.open.taken += 1;
@@ -177,7 +203,7 @@ impl Coordinator {
         let now = self.now;
         let stuck = self.tables.get(change.table).is_some_and(|t| self.holds_others(change.table, t));
         let Some(table) = self.tables.get_mut(change.table) else { return Verdict::PassOver };
-        if matches!(table.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) {
+        if matches!(table.phase, Phase::NeedsSnapshot | Phase::Pending) {
             return Verdict::PassOver;
         }
         if table.taken.upto().contains_transaction(change.transaction) && !planted!(self.config, TakesCoveredRows) {
@@ -203,7 +229,8 @@ impl Coordinator {
             table.replayed.insert(change.transaction.clone(), Digest::default());
             return Verdict::PassOver;
         }
-        if table.phase != Phase::Streaming {
+        let early = table.is_beginning() && planted!(self.config, GenerationBeginsWithData);
+        if !table.follows() && !early {
             table.blocked = Some(now);
             self.mark("blocked");
             return Verdict::PassOver;
@@ -315,8 +342,9 @@ impl Coordinator {
             }
             Operator::Pause(name) => {
                 let Some(table) = self.tables.get_mut(&name) else { return };
-                if table.phase == Phase::Streaming {
+                if matches!(table.phase, Phase::Streaming | Phase::Snapshotting) {
                     table.phase = Phase::Paused;
+                    self.void_chunks(&name, Void::Stopped);
                     self.want(&name, Phase::Paused);
                     self.mark("paused");
                 }
@@ -334,20 +362,22 @@ impl Coordinator {
                     self.release(&name);
                 }
             }
+            Operator::Resnapshot(name) => self.resnapshot(&name),
         }
     }
 
     fn resume(&mut self, name: &TableName) {
         let released = self.wants_snapshot(name);
+        let phase = self.phase_to_go_on(name);
         let Some(table) = self.tables.get_mut(name) else { return };
         if !matches!(table.phase, Phase::Paused | Phase::Halted) || released {
             return;
         }
-        table.phase = Phase::Streaming;
+        table.phase = phase;
         table.why = None;
         table.refused = None;
         let passed_over = table.blocked.take().is_some();
-        self.want(name, Phase::Streaming);
+        self.want(name, phase);
         if passed_over {
             self.mark("resume-goes-back");
             self.go_back();
@@ -357,7 +387,7 @@ impl Coordinator {
 
 impl Table {
     /// Prepares the open checkpoint for its first change.
-    fn begin_taking(&mut self, now: crate::time::Time) {
+    pub(crate) fn begin_taking(&mut self, now: crate::time::Time) {
         if self.open.taken == 0 {
             self.open.opened = now;
             self.open.before = self.taken.upto().clone();
@@ -365,9 +395,19 @@ impl Table {
         }
     }
 
-    /// Do ends of transactions and keepalives move it? A halted one comes to the row that halted it, and is blocked there.
+    /// Prepares the open checkpoint for a change of the log.
+    fn begin_taking_of_log(&mut self, now: crate::time::Time) {
+        self.begin_taking(now);
+        if !core::mem::replace(&mut self.open.logged, true) {
+            self.open.before = self.taken.upto().clone();
+        }
+    }
+
+    /// Do ends of transactions and keepalives move it? A halted one comes to the row that halted it, and is blocked there. One
+    /// whose generation is beginning stands at its base, which is what will be stored: nothing may be acknowledged beyond it.
     fn takes_positions(&self) -> bool {
-        matches!(self.phase, Phase::Streaming | Phase::Paused | Phase::Halted) && self.blocked.is_none()
+        let follows = matches!(self.phase, Phase::Streaming | Phase::Snapshotting | Phase::Paused | Phase::Halted);
+        follows && self.blocked.is_none() && !self.is_beginning()
     }
 
     /// Compares what was seen again of a divided transaction with what the cut says of it, once (rule P3).

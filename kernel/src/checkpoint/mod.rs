@@ -4,6 +4,7 @@
 //! written, then committed. Each becomes visible whole, in order, with the state that says how far the copy goes.
 
 mod commit;
+mod giving_up;
 mod intake;
 
 pub(crate) use intake::Change;
@@ -16,6 +17,7 @@ use crate::coordinator::RowRange;
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, Identity, TableName, Token, Version};
 use crate::position::{Coordinate, Cut, Digest, LogIdentity, Position, Transaction};
+use crate::snapshot::{Progress, Snapshot};
 use crate::state::{Phase, TableState};
 use crate::time::{Duration, Time};
 
@@ -29,6 +31,8 @@ pub(crate) struct Checkpoint {
     pub(crate) before: Position,
     pub(crate) opened: Time,
     pub(crate) rows: Vec<RowRange>,
+    /// Was anything of the log taken? Chunks lie at no place in it.
+    pub(crate) logged: bool,
     /// Rows and other changes taken; more than are in `rows` after a truncate or a skip.
     pub(crate) taken: u64,
     pub(crate) bytes: u64,
@@ -43,6 +47,22 @@ pub(crate) struct Checkpoint {
     /// Under what the coordinates in its cut are valid (rule P2).
     pub(crate) coordinates: Option<Identity>,
     pub(crate) kind: Kind,
+    /// Of a generation's beginning: is what the record says of the older one's commits true of it?
+    pub(crate) built_upon: bool,
+    /// How far the table's snapshot is with it, while one is being read.
+    pub(crate) progress: Option<Progress>,
+}
+
+impl Checkpoint {
+    /// Does it stand at a place in the log? Rows of chunks alone do not.
+    pub(crate) fn is_of_log(&self) -> bool {
+        self.logged || matches!(self.kind, Kind::Base | Kind::Begin(_))
+    }
+
+    /// Is what older generations left removed with it?
+    pub(crate) fn sweeps(&self) -> bool {
+        self.progress.as_ref().is_some_and(|p| p.sweep)
+    }
 }
 
 /// What a checkpoint is for.
@@ -55,6 +75,8 @@ pub(crate) enum Kind {
     Claim,
     /// A table without rows that has no state yet: where it stands is stored, so that the record can name it.
     Base,
+    /// The beginning of this generation of a snapshot; no data (rule G1).
+    Begin(u64),
 }
 
 /// A checkpoint being made durable.
@@ -72,6 +94,8 @@ pub(crate) struct Flight {
     pub(crate) retry: Option<Backoff>,
     /// Was its outcome ever unknown? Then nothing of it may be deleted (rule C8).
     pub(crate) ever_unknown: bool,
+    /// Was this life proven to be the newest since what it is built upon is durable?
+    pub(crate) validated: bool,
     /// It was found in the table's history, with this token; durable once this life has proven to be the newest.
     pub(crate) found: Option<Token>,
     /// When the step that runs was asked for.
@@ -102,8 +126,10 @@ pub(crate) enum Step {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Recent {
     pub(crate) commit: CommitId,
-    /// The table's whole `taken` that preceded its first row.
+    /// The table's whole `taken` that preceded its first row of the log.
     pub(crate) before: Position,
+    /// Has it rows of the log?
+    pub(crate) logged: bool,
 }
 
 /// Everything known of one table.
@@ -113,6 +139,10 @@ pub(crate) struct Table {
     /// In phase needs-snapshot: the generation that ends it.
     pub(crate) needed: u64,
     pub(crate) why: Option<String>,
+    /// A snapshot that is beginning or being read.
+    pub(crate) snapshot: Option<Snapshot>,
+    /// A new generation is to begin as soon as it can.
+    pub(crate) wants_generation: bool,
     /// The command that recovers it, until its state is known.
     pub(crate) recovering: Option<CommandId>,
     pub(crate) recovery_retry: Option<Backoff>,
@@ -156,6 +186,8 @@ impl Table {
             phase,
             needed: 0,
             why: None,
+            snapshot: None,
+            wants_generation: false,
             recovering: None,
             recovery_retry: None,
             stored: None,
@@ -192,6 +224,21 @@ impl Table {
         self.stored.as_ref().is_none_or(|s| s.commit.number == 0)
     }
 
+    /// Does it take rows, if nothing blocks it?
+    pub(crate) fn follows(&self) -> bool {
+        matches!(self.phase, Phase::Streaming | Phase::Snapshotting) && !self.is_beginning()
+    }
+
+    /// Is the beginning of its generation not durable?
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(Snapshot::is_beginning)
+    }
+
+    /// Is what is stored, or on its way, in the midst of a snapshot?
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.snapshot.is_some() || self.stored.as_ref().is_some_and(|s| !s.tiling.is_empty())
+    }
+
     /// Is it one that the source's log is kept for? (Rule A3; a snapshot being read holds its base, too.)
     pub(crate) fn is_member(&self) -> bool {
         !matches!(self.phase, Phase::NeedsSnapshot)
@@ -209,7 +256,8 @@ impl Table {
 
     /// At or below this the table has no row that is not durable (rule A1).
     pub(crate) fn complete(&self) -> &Position {
-        self.owed().next().map_or(self.taken.upto(), |oldest| &oldest.before)
+        // Rows of chunks lie at no place in the log.
+        self.owed().find(|c| c.is_of_log()).map_or(self.taken.upto(), |oldest| &oldest.before)
     }
 
     /// Has it nothing on its way to the sink?
@@ -227,6 +275,13 @@ impl Table {
     /// Closes the open checkpoint. Its cut's coordinates are those of `log`.
     pub(crate) fn close(&mut self, log: &LogIdentity) {
         let mut closed = core::mem::take(&mut self.open);
+        if let Some(snapshot) = self.snapshot.as_mut().filter(|s| !s.is_beginning()) {
+            let (progress, over) = snapshot.close();
+            closed.progress = Some(progress);
+            if over {
+                self.snapshot = None;
+            }
+        }
         self.checkpoints += 1;
         closed.number = CheckpointNumber(self.checkpoints);
         closed.cut = self.taken.clone();
@@ -239,7 +294,8 @@ impl Table {
     /// Rows that the row store must hold for it.
     pub(crate) fn rows_unwritten(&self) -> u64 {
         let points = self.flight.iter().map(|f| &f.point).chain(&self.closed).chain([&self.open]);
-        points.flat_map(|c| &c.rows).map(|r| u64::from(r.count())).sum()
+        let held = self.snapshot.as_ref().map_or(0, Snapshot::rows_held);
+        held + points.flat_map(|c| &c.rows).map(|r| u64::from(r.count())).sum::<u64>()
     }
 
     /// What `status` says.

@@ -5,7 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::id::{AttemptId, BatchId, CommandId, CommitId, Incarnation, Part, Session, TableName, Token, Version};
+use super::chunk::{ChunkAnswer, ChunkRange, Touched, Visibility};
+use crate::id::{
+    AttemptId, BatchId, Bound, CommandId, CommitId, Incarnation, Part, Session, TableName, Token, TransactionName, Version,
+};
 use crate::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use crate::position::{Coordinate, Digest, LogIdentity, Position, Transaction};
 use crate::state::{Phase, PipelineState, TableState};
@@ -71,6 +74,27 @@ pub enum Input {
         /// Why.
         failure: LogFailure,
     },
+    /// Answers [`Output::PlanRanges`].
+    RangesPlanned {
+        /// Of the command.
+        id: CommandId,
+        /// Where the ranges end, in the order of the key; the last one ends where the key space does and is not named.
+        bounds: Vec<Bound>,
+    },
+    /// Answers [`Output::ReadChunk`].
+    ChunkRead {
+        /// Of the command.
+        id: CommandId,
+        /// What was read.
+        chunk: Box<ChunkAnswer>,
+    },
+    /// Answers [`Output::ReadVisibility`].
+    VisibilityRead {
+        /// Of the command.
+        id: CommandId,
+        /// What a snapshot taken after the command was given sees.
+        visibility: Visibility,
+    },
     /// A worker answers [`ToWorker::Write`].
     Written {
         /// Of the part.
@@ -129,6 +153,8 @@ pub enum Operator {
     Skip(TableName),
     /// Hold nothing for a paused or halted table any more: it needs a snapshot.
     Release(TableName),
+    /// Begin a table's snapshot anew, whatever it is doing.
+    Resnapshot(TableName),
     /// Commit what was taken, then end.
     Drain,
 }
@@ -180,6 +206,8 @@ pub enum LogEvent {
         last: Coordinate,
         /// Of all of them.
         digest: Digest,
+        /// Whose keys they are, where [`Output::ReadLog`] asks for the table's keys.
+        touched: Option<Box<Touched>>,
     },
     /// The table was emptied.
     Truncated {
@@ -189,6 +217,8 @@ pub enum LogEvent {
         transaction: Transaction,
         /// Where in it.
         coordinate: Coordinate,
+        /// The transaction as visibility knows it, where [`Output::ReadLog`] asks for the table's keys.
+        by: Option<TransactionName>,
     },
     /// From here on the table's rows have another schema. Its coordinate lies below that of the first such row and is no
     /// row's; a later reading that begins with this schema need not tell it again.
@@ -201,6 +231,8 @@ pub enum LogEvent {
         coordinate: Coordinate,
         /// The schema, in the words of the driver.
         schema: String,
+        /// The transaction as visibility knows it, where [`Output::ReadLog`] asks for the table's keys.
+        by: Option<TransactionName>,
     },
     /// A row that the table's policy does not let through. It repeats on every reading (rule C2).
     Refused {
@@ -266,6 +298,44 @@ pub enum Output {
         restart: Option<Restart>,
         /// How many bytes it may bring.
         bytes_max: u64,
+        /// The tables whose rows come with their keys: those of which a snapshot is being read. The others pay nothing.
+        keys_of: Vec<TableName>,
+    },
+    /// Propose ranges that divide a table's key space into about equal parts, for reading them side by side.
+    PlanRanges {
+        /// Of this command.
+        id: CommandId,
+        /// The table.
+        table: TableName,
+        /// About how many ranges.
+        wanted: u32,
+    },
+    /// Read rows of a range, in the order of the key, in one snapshot with their visibility, and the log's end after it.
+    /// The answer says how far it came; it may stop at a bound of its own, and has one row at least if there is one.
+    ReadChunk {
+        /// Of this command.
+        id: CommandId,
+        /// The table.
+        table: TableName,
+        /// Which range.
+        range: ChunkRange,
+        /// How many rows it may bring.
+        rows_max: u32,
+        /// How many bytes it may bring.
+        bytes_max: u64,
+        /// Transactions of which the answer says whether its snapshot provably saw them.
+        about: Vec<TransactionName>,
+    },
+    /// Say what a new snapshot sees.
+    ReadVisibility {
+        /// Of this command.
+        id: CommandId,
+        /// The table that it is for.
+        table: TableName,
+        /// Transactions of which the answer says whether they are provably visible.
+        about: Vec<TransactionName>,
+        /// Is every transaction wanted that is not finished?
+        unfinished: bool,
     },
     /// The machine needs these rows no more.
     ReleaseBatch {
@@ -288,6 +358,9 @@ pub enum Output {
         staged: Vec<AttemptId>,
         /// All rows go first.
         truncate_first: bool,
+        /// Rows of versions below the new state's `begun` are removed, before the state says so: what an older generation left
+        /// (rule G2). Where data and state are one act, in it; else the removal is repeated until it is known to be done.
+        sweep: bool,
     },
     /// Look for a commit in the table's kept history. Lane: the table.
     Resolve {
@@ -457,4 +530,27 @@ pub struct TableStatus {
     pub commits: u64,
     /// It passed over rows and will read them again.
     pub blocked: bool,
+    /// How far its snapshot is, while one is being read.
+    pub snapshot: Option<SnapshotStatus>,
+}
+
+/// A snapshot as people see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotStatus {
+    /// Its number.
+    pub generation: u64,
+    /// Is its beginning durable?
+    pub begun: bool,
+    /// Ranges of which rows are still to be read.
+    pub ranges_missing: usize,
+    /// All ranges as they are known now.
+    pub ranges: usize,
+    /// Chunks asked for, or read and not yet released.
+    pub chunks_open: usize,
+    /// Chunks asked for in this life.
+    pub chunks_asked: u64,
+    /// Chunks that were read for nothing in this life.
+    pub chunks_void: u64,
+    /// Transactions that are not proven to be visible, and that no chunk is asked for before they are.
+    pub in_doubt: Vec<TransactionName>,
 }

@@ -14,9 +14,11 @@
 //!    where each table stands (rule R1; `start`).
 //! 2. One reader reads the log; rows go to their tables' open checkpoints (`flow::reading`, `checkpoint::intake`).
 //! 3. A closed checkpoint is written by a worker and committed by the sink (`checkpoint::commit`).
-//! 4. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
-//! 5. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
+//! 4. A table that begins with a snapshot, or needs one, is read in chunks beside the log (`snapshot`).
+//! 5. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
+//! 6. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
 
+mod chunk;
 mod message;
 mod start;
 mod status;
@@ -27,6 +29,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use chunk::*;
 pub use message::*;
 pub use status::{Status, Waiting};
 pub(crate) use validate::VALIDATE;
@@ -128,6 +131,9 @@ impl Coordinator {
             Input::LogOpened { id, session, identity, floor, end } => self.log_opened(id, session, identity, floor, end),
             Input::LogRead { id, batches, events, finished } => self.log_read(id, batches, events, finished),
             Input::LogFailed { id, failure } => self.log_failed(id, failure),
+            Input::RangesPlanned { id, bounds } => self.ranges_planned(id, bounds),
+            Input::ChunkRead { id, chunk } => self.chunk_read(id, *chunk),
+            Input::VisibilityRead { id, visibility } => self.visibility_read(id, visibility),
             Input::Written { attempt, outcome } => self.written(attempt, outcome),
             Input::Committed { id, table, outcome } => self.committed(id, &table, outcome),
             Input::Resolved { id, table, found, token } => self.resolved(id, &table, found, token),
@@ -197,6 +203,9 @@ impl Coordinator {
             self.release_what_holds_too_long();
             self.end_what_was_released();
             self.say_verdicts();
+            self.begin_generations();
+            self.release_chunks();
+            self.sweep_what_is_complete();
             self.close_what_is_due();
             self.store_missing_bases();
             self.fly();
@@ -205,6 +214,7 @@ impl Coordinator {
         }
         if self.stage == Stage::Running {
             self.acknowledge_what_is_stored();
+            self.read_snapshots();
             self.read_on();
         }
         if self.has_begun() {
@@ -310,6 +320,7 @@ impl Coordinator {
         let Some(table) = self.tables.get_mut(name) else { return };
         table.phase = Phase::NeedsSnapshot;
         table.needed = table.generation() + 1;
+        table.snapshot = None;
         table.blocked = None;
         table.why = Some(why);
         self.want(name, Phase::NeedsSnapshot);

@@ -218,7 +218,7 @@ impl Coordinator {
             table.why = Some(why);
             return self.mark("start-retried");
         }
-        if !self.timer_validation_failed(id, &why) {
+        if !self.timer_validation_failed(id, &why) && !self.snapshot_read_failed(id, &why) {
             self.flight_failed(id, why);
         }
     }
@@ -231,6 +231,9 @@ impl Coordinator {
         {
             return self.stop(StopReason::Config { why });
         }
+        if self.snapshot_read_refused(id, &why) {
+            return;
+        }
         self.flight_refused(id, why);
     }
 
@@ -241,6 +244,9 @@ impl Coordinator {
             return self.stale_answer();
         }
         let first = self.log.first_end.is_none();
+        if !first {
+            self.void_chunks_of_session();
+        }
         if let Err(why) = self.same_log(&identity) {
             self.starting.asked = None;
             return self.end_with(StopReason::PositionLost { why });
@@ -340,7 +346,16 @@ impl Coordinator {
         let Some(table) = self.tables.get(name) else { return };
         let stored = table.stored.clone();
         let generation = table.generation();
+        self.reset_snapshot(name, stored.as_ref());
         let recorded = self.record.known.tables.get(name).map(|e| e.phase);
+        if phase == Phase::Snapshotting {
+            // What is stored decides whether it is in the midst of one.
+            phase = if self.wants_snapshot(name) { Phase::NeedsSnapshot } else { Phase::Streaming };
+        }
+        // The record has known a later generation: somebody has taken it away.
+        let recorded_generation = self.record.known.tables.get(name).map_or(0, |e| e.generation);
+        let fell = recorded_generation > generation && recorded != Some(Phase::NeedsSnapshot);
+        let Some(table) = self.tables.get(name) else { return };
         let join = self.config.tables.get(name).map_or(Join::Beginning, |t| t.join);
         let mut cut = self.stored_stand(name);
         let blank = table.is_blank();
@@ -354,7 +369,7 @@ impl Coordinator {
         // What was acknowledged may be gone already, though the log was opened before.
         let floor = self.log.floor.join(&self.log.acknowledged);
         // A table that the record names and that has no state is lost, not new (rule R1), unless it began where the log does.
-        let vanished = blank && !joins && join != Join::Beginning;
+        let vanished = (blank && !joins && join != Join::Beginning) || fell;
         let needs_already = phase == Phase::NeedsSnapshot;
         let lost = !needs_already && (vanished || self.lacks(&cut, &floor) || self.is_divided_elsewhere(name));
         // A snapshot that an older life finished late, below what can be streamed, counts as not done.
@@ -362,15 +377,25 @@ impl Coordinator {
         if !needs_already && !late {
             self.say_started(name, stored.as_ref(), &floor, lost);
         }
-        if (lost && !planted!(self.config, LostTableInMeet)) || (joins && join == Join::Snapshot) {
+        let snapshot = if joins && join == Join::Snapshot { Some(self.can_snapshot(name)) } else { None };
+        if (lost && !planted!(self.config, LostTableInMeet)) || matches!(snapshot, Some(Err(_))) {
             phase = Phase::NeedsSnapshot;
         }
+        let anew = phase == Phase::NeedsSnapshot && self.resnapshots_at_start(name);
         let waits = if join == Join::Now { Duration(0) } else { self.config.checkpoint.age };
         let (incarnation, base_due) = (self.incarnation, self.now + waits);
-        let recorded_generation = self.record.known.tables.get(name).map_or(0, |e| e.generation);
         let Some(table) = self.tables.get_mut(name) else { return };
+        if phase != Phase::NeedsSnapshot && matches!(snapshot, Some(Ok(()))) {
+            phase = Phase::Pending;
+        } else if phase == Phase::Streaming && table.snapshot.is_some() {
+            phase = Phase::Snapshotting;
+        }
+        table.wants_generation |= anew || phase == Phase::Pending;
         table.phase = phase;
         table.needed = if phase == Phase::NeedsSnapshot { recorded_generation.max(generation + 1) } else { 0 };
+        if let Some(Err(why)) = snapshot {
+            table.why = Some(format!("it is to begin with a snapshot, and {why}"));
+        }
         table.taken = cut;
         table.blocked = None;
         table.base_due = base_due;
@@ -380,7 +405,7 @@ impl Coordinator {
             if state.commit.incarnation == incarnation {
                 table.commits = table.commits.max(state.commit.number);
             }
-            table.recent.push_back(Recent { commit: state.commit, before: Position::START });
+            table.recent.push_back(Recent { commit: state.commit, before: Position::START, logged: true });
         }
         if lost {
             table.why = Some(format!("the log can be read from {floor} on only, and its copy stands at {:?}", table.taken));

@@ -114,14 +114,42 @@ impl Coordinator {
                         "resume, skip, or source.hold",
                     ));
                 }
+                Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting if table.wants_generation => {
+                    waiting.push(wait(
+                        Some(name),
+                        "a snapshot to begin",
+                        None,
+                        table.why.clone(),
+                        "the record, then its first commit",
+                    ));
+                }
                 Phase::NeedsSnapshot => waiting.push(wait(Some(name), "a snapshot", None, table.why.clone(), "a new snapshot")),
+                Phase::Snapshotting => waiting.push(self.waits_for_snapshot(name, table)),
                 Phase::Streaming if table.blocked.is_some() => {
                     waiting.push(wait(Some(name), "its own queue, then the log again", table.blocked, None, "its commits"));
                 }
-                Phase::Pending | Phase::Snapshotting | Phase::Streaming => {}
+                Phase::Pending | Phase::Streaming => {}
             }
         }
         waiting
+    }
+
+    /// What a snapshot waits for that is being read.
+    fn waits_for_snapshot(&self, name: &TableName, table: &crate::checkpoint::Table) -> Waiting {
+        let wait = |what, why, ended_by| Waiting { table: Some(name.clone()), what, since: None, why, ended_by };
+        let Some(snapshot) = &table.snapshot else { return wait("the end of its snapshot", None, "its last commit") };
+        let why = snapshot.why.clone();
+        if !snapshot.in_doubt.is_empty() {
+            let names: Vec<&str> = snapshot.in_doubt.iter().take(5).map(|t| t.as_str()).collect();
+            let why = why.or_else(|| Some(alloc::format!("unfinished or not visible yet: {}", names.join(", "))));
+            return wait("transactions to become visible, before chunks are read", why, "these transactions' end");
+        }
+        let read = snapshot.chunks.values().any(|chunk| chunk.held.is_some());
+        match (read, snapshot.chunks.is_empty()) {
+            (true, _) => wait("the log to pass a chunk's fence", why, "reading the log"),
+            (false, false) => wait("a chunk to be read", why, "an answer"),
+            (false, true) => wait("its snapshot", why, "chunks, and its commits"),
+        }
     }
 
     pub(crate) fn deadlines(&self) -> Vec<Deadline> {
@@ -152,12 +180,21 @@ impl Coordinator {
         if self.stage == Stage::Running && self.may_read() {
             at(self.log.next_read, "read the log");
         }
-        let stalled = |t: &&crate::checkpoint::Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
+        let stalled = |t: &&crate::checkpoint::Table| t.follows() && t.blocked.is_some() && t.is_settled();
         let goes_back = self.stage == Stage::Running && !self.drain.is_closing() && !planted!(self.config, StallNeverEnds);
         if goes_back && self.tables.values().any(|t| stalled(&t)) {
             at(self.log.next_unstall, "go back for a table that had stalled");
         }
         for (name, table) in &self.tables {
+            let running = self.stage == Stage::Running && !self.drain.is_closing();
+            if let (Some(when), true) = (self.next_question(name), running) {
+                at(when, "ask what is visible");
+            }
+            if let (Some(failing), true) = (table.snapshot.as_ref().and_then(|s| s.failing), running)
+                && failing.at > self.now
+            {
+                at(failing.at, "ask for a chunk again");
+            }
             if let Some(retry) = table.flight.as_ref().and_then(|f| f.retry) {
                 at(retry.at, "try again");
             }
@@ -196,6 +233,7 @@ impl crate::checkpoint::Table {
             rows_durable: self.durable_rows,
             commits: self.durable_commits,
             blocked: self.blocked.is_some(),
+            snapshot: self.snapshot.as_ref().map(crate::snapshot::Snapshot::status),
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::time::Time;
 pub(crate) struct Budget {
     held: BTreeMap<BatchId, Held>,
     used: u64,
+    /// Of these, held for chunks of snapshots: they have a bound of their own.
+    chunks: u64,
     /// Ever, for the invariant.
     granted: u64,
     given_back: u64,
@@ -30,6 +32,8 @@ struct Held {
     rows: u32,
     /// The table that has taken some of them. A batch is of one table.
     table: Option<TableName>,
+    /// Is it a chunk's that is not released?
+    chunk: bool,
 }
 
 impl Budget {
@@ -37,9 +41,27 @@ impl Budget {
     pub(crate) fn grant(&mut self, batch: HeldBatch) {
         self.used += batch.bytes;
         self.granted += batch.bytes;
-        self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows, table: None });
+        self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows, table: None, chunk: false });
         if batch.rows == 0 {
             self.release(batch.batch);
+        }
+    }
+
+    /// Rows of a chunk came.
+    pub(crate) fn grant_chunk(&mut self, batch: HeldBatch) {
+        self.grant(batch);
+        if let Some(held) = self.held.get_mut(&batch.batch) {
+            held.chunk = true;
+            self.chunks += held.bytes;
+        }
+    }
+
+    /// A chunk was released: its rows are like rows of the log from here on.
+    pub(crate) fn admit_chunk(&mut self, batch: BatchId, table: &TableName) {
+        if let Some(held) = self.held.get_mut(&batch).filter(|held| held.chunk) {
+            held.chunk = false;
+            held.table = Some(table.clone());
+            self.chunks = self.chunks.saturating_sub(held.bytes);
         }
     }
 
@@ -70,6 +92,9 @@ impl Budget {
     fn release(&mut self, batch: BatchId) {
         if let Some(held) = self.held.remove(&batch) {
             self.used = self.used.saturating_sub(held.bytes);
+            if held.chunk {
+                self.chunks = self.chunks.saturating_sub(held.bytes);
+            }
             self.given_back += held.bytes;
             self.released.push_back(batch);
         }
@@ -86,7 +111,7 @@ impl Budget {
     }
 
     pub(crate) fn is_full(&self, bytes_max: u64) -> bool {
-        self.used >= bytes_max
+        self.used.saturating_sub(self.chunks) >= bytes_max
     }
 
     pub(crate) fn used(&self) -> u64 {

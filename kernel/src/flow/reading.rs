@@ -30,7 +30,8 @@ impl Coordinator {
         self.log.reading = Some(id);
         // One read passes the bound at most; a large one would leave nothing to the tables that are not stuck.
         let (session, bytes_max) = (self.log.session, self.config.read_bytes_max.min(self.config.budget_bytes_max / 4).max(1));
-        self.push(Output::ReadLog { id, session, restart, bytes_max });
+        let keys_of = self.tables.iter().filter(|(_, t)| t.snapshot.is_some()).map(|(name, _)| name.clone()).collect();
+        self.push(Output::ReadLog { id, session, restart, bytes_max, keys_of });
     }
 
     /// Could the log be read now, if it were time?
@@ -88,17 +89,18 @@ impl Coordinator {
 
     fn log_event(&mut self, event: LogEvent) {
         match event {
-            LogEvent::Rows { table, transaction, rows, bytes, first, last, digest } => {
+            LogEvent::Rows { table, transaction, rows, bytes, first, last, digest, touched } => {
                 self.log.inside.insert(transaction.clone());
-                self.take_rows(&Change { table: &table, transaction: &transaction, first, last, digest }, rows, bytes);
+                let change = Change { table: &table, transaction: &transaction, first, last, digest };
+                self.take_rows(&change, rows, bytes, touched.as_deref());
             }
-            LogEvent::Truncated { table, transaction, coordinate } => {
+            LogEvent::Truncated { table, transaction, coordinate, by } => {
                 self.log.inside.insert(transaction.clone());
-                self.take_truncate(&Change::event(&table, &transaction, coordinate));
+                self.take_truncate(&Change::event(&table, &transaction, coordinate), by.as_ref());
             }
-            LogEvent::Schema { table, transaction, coordinate, schema } => {
+            LogEvent::Schema { table, transaction, coordinate, schema, by } => {
                 self.log.inside.insert(transaction.clone());
-                self.take_schema(&Change::event(&table, &transaction, coordinate), schema);
+                self.take_schema(&Change::event(&table, &transaction, coordinate), schema, by.as_ref());
             }
             LogEvent::Refused { table, transaction, coordinate, why } => {
                 self.log.inside.insert(transaction.clone());
@@ -132,7 +134,8 @@ impl Coordinator {
     /// The reader begins anew at the meet of what the tables that can take rows have taken (rule R6). Every table skips what
     /// it has taken.
     pub(crate) fn go_back(&mut self) {
-        let wants = |t: &&Table| t.blocked.is_none() && matches!(t.phase, Phase::Streaming | Phase::Paused | Phase::Halted);
+        let follows = |t: &Table| matches!(t.phase, Phase::Streaming | Phase::Snapshotting | Phase::Paused | Phase::Halted);
+        let wants = |t: &&Table| t.blocked.is_none() && follows(t);
         let takens = || self.tables.values().filter(wants).map(|t| t.taken.upto());
         let meet = if planted!(self.config, MinimumInsteadOfMeet) {
             takens().min_by_key(|p| p.beyond(&Position::START)).cloned()
@@ -196,6 +199,7 @@ impl Coordinator {
             return self.drain.begin(StopReason::Unreachable { why });
         }
         self.log.failing = Some(failing);
+        self.void_chunks_of_session();
         self.starting.retry = Some(failing);
         self.starting.why = Some(why);
         self.stage = if planted!(self.config, ReconnectWithoutValidation) { Stage::Opening } else { Stage::Validating };
@@ -203,7 +207,7 @@ impl Coordinator {
 
     /// A stalled table whose rows are durable: the reader goes back for it, but not too often.
     pub(crate) fn end_stalls(&mut self) {
-        let stalled = |t: &Table| t.phase == Phase::Streaming && t.blocked.is_some() && t.is_settled();
+        let stalled = |t: &Table| t.follows() && t.blocked.is_some() && t.is_settled();
         let caught_up = self.tables.values().any(stalled);
         if !caught_up || self.now < self.log.next_unstall || self.drain.is_closing() || planted!(self.config, StallNeverEnds) {
             return;
@@ -224,7 +228,10 @@ impl Coordinator {
             _ => return self.drain.set_current(false),
         };
         let waits = |t: &&Table| {
-            t.phase == Phase::Streaming && (t.blocked.is_some() || target.is_some_and(|p| !t.taken.upto().contains(p)))
+            let behind = t.blocked.is_some() || target.is_some_and(|p| !t.taken.upto().contains(p));
+            let reads = matches!(t.phase, Phase::Snapshotting | Phase::Pending);
+            let begins = t.wants_generation && !matches!(t.phase, Phase::Paused | Phase::Halted);
+            (t.phase == Phase::Streaming && behind) || reads || begins
         };
         let current = !self.tables.values().any(|t| waits(&t));
         if current && !self.drain.is_closing() {

@@ -36,11 +36,11 @@ pub(crate) fn read(text: &str, batches: &mut u64) -> Result<Read, String> {
             ["keepalive", upto] => LogEvent::Keepalive { upto: position(upto)? },
             ["truncate", table, place] => {
                 let (transaction, coordinate, _) = self::place(place)?;
-                LogEvent::Truncated { table: TableName::from(*table), transaction, coordinate }
+                LogEvent::Truncated { table: TableName::from(*table), transaction, coordinate, by: None }
             }
             ["schema", table, place, schema] => {
                 let (transaction, coordinate, _) = self::place(place)?;
-                LogEvent::Schema { table: TableName::from(*table), transaction, coordinate, schema: (*schema).into() }
+                LogEvent::Schema { table: TableName::from(*table), transaction, coordinate, schema: (*schema).into(), by: None }
             }
             ["refused", table, place, why @ ..] => {
                 let (transaction, coordinate, _) = self::place(place)?;
@@ -66,7 +66,8 @@ fn rows(read: &mut Read, table: &str, place: &str, lie: u64, batches: &mut u64) 
     let hash = (first.major..=last.major).fold(lie, |sum, c| sum.wrapping_add((c + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
     let digest = Digest { count: u64::from(count), hash };
     let rows = RowRange { batch, rows: 0..count };
-    Ok(LogEvent::Rows { table: TableName::from(table), transaction, rows, bytes, first, last, digest })
+    let touched = None;
+    Ok(LogEvent::Rows { table: TableName::from(table), transaction, rows, bytes, first, last, digest, touched })
 }
 
 /// `10/11-13` or `a:10/11`.

@@ -357,6 +357,9 @@ fn is_answered(output: &Output) -> bool {
         | Output::RecoverTable { .. }
         | Output::OpenLog { .. }
         | Output::ReadLog { .. }
+        | Output::PlanRanges { .. }
+        | Output::ReadChunk { .. }
+        | Output::ReadVisibility { .. }
         | Output::Commit { .. }
         | Output::Resolve { .. }
         | Output::Send(ToWorker::Write { .. }) => true,

@@ -19,15 +19,28 @@ pub(crate) fn output(output: &Output) -> Vec<String> {
         }
         Output::RecoverTable { id, table } => vec![format!("recover {table} {id:?}")],
         Output::OpenLog { id } => vec![format!("open the log {id:?}")],
-        Output::ReadLog { id, session, restart, bytes_max } => {
+        Output::ReadLog { id, session, restart, bytes_max, keys_of } => {
             let from = restart.as_ref().map_or("on".to_string(), restarts);
-            vec![format!("read the log {id:?} {from}, session {}, at most {bytes_max} bytes", session.0)]
+            let keys = if keys_of.is_empty() { String::new() } else { format!(", with the keys of {keys_of:?}") };
+            vec![format!("read the log {id:?} {from}, session {}, at most {bytes_max} bytes{keys}", session.0)]
+        }
+        Output::PlanRanges { id, table, wanted } => vec![format!("plan about {wanted} ranges of {table} {id:?}")],
+        Output::ReadChunk { id, table, range, rows_max, bytes_max, about } => {
+            let bound = |b: &Option<kernel::id::Bound>, open: &str| b.as_ref().map_or(open.to_string(), ToString::to_string);
+            let (after, end) = (bound(&range.after, "the start"), bound(&range.end, "the end"));
+            let most = format!("at most {rows_max} rows and {bytes_max} bytes");
+            vec![format!("read a chunk of {table} {id:?} behind {after} to {end}, {most}, does it see {about:?}?")]
+        }
+        Output::ReadVisibility { id, table, about, unfinished } => {
+            let all = if *unfinished { ", and what is unfinished?" } else { "" };
+            vec![format!("is it visible {id:?}: {about:?} for {table}{all}")]
         }
         Output::ReleaseBatch { batch } => vec![format!("release batch {}", batch.0)],
         Output::Send(message) => vec![to_worker(message)],
-        Output::Commit { id, table, token, state, staged, truncate_first } => {
+        Output::Commit { id, table, token, state, staged, truncate_first, sweep } => {
             let emptied = if *truncate_first { ", all rows go first" } else { "" };
-            let mut lines = vec![format!("commit {table} {id:?} over {token}, staged {staged:?}{emptied}:")];
+            let swept = if *sweep { ", what is older than its beginning goes" } else { "" };
+            let mut lines = vec![format!("commit {table} {id:?} over {token}, staged {staged:?}{emptied}{swept}:")];
             lines.extend(table_state(state));
             lines
         }

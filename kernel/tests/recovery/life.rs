@@ -134,7 +134,8 @@ impl Life {
                 batches.push(HeldBatch { batch, rows: 1, bytes: 10 });
                 let (table, rows, at) = (TableName::from(TABLES[found.table]), RowRange { batch, rows: 0..1 }, coordinate(row));
                 let digest = log.digest(tx, row);
-                events.push(LogEvent::Rows { table, transaction, rows, bytes: 10, first: at, last: at, digest });
+                let touched = None;
+                events.push(LogEvent::Rows { table, transaction, rows, bytes: 10, first: at, last: at, digest, touched });
                 self.reader[stream] = (number, row + 1);
             }
         }

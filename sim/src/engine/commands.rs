@@ -21,7 +21,10 @@ impl Engine {
             let known: BTreeSet<_> = p.coordinator.batches().into_iter().collect();
             let (bytes, held) = p.held();
             let counted = p.coordinator.bytes_held();
-            let (most, largest) = (self.plan.config.budget_bytes_max, p.largest_read);
+            // Chunks have a bound of their own; one more may be released at once.
+            let chunks = self.plan.config.snapshot.held_bytes_max + 2 * p.largest_chunk;
+            let most = self.plan.config.budget_bytes_max + if p.largest_chunk > 0 { chunks } else { 0 };
+            let largest = p.largest_read;
             self.world.judge("rows-held-equal-rows-known", resources::rows_held_equal_rows_known(&held, &known));
             self.world.judge("budget-conserved", resources::budget_conserved(bytes, counted, most, largest));
         }
@@ -56,6 +59,10 @@ impl Engine {
             Output::Started { table, state, floor, lost } => {
                 let Some(tab) = self.world.history.table(&table) else { return };
                 self.processes[process].remembered.insert(tab, state.iter().map(|s| (**s).clone()).collect());
+                match state.as_deref() {
+                    Some(state) => self.processes[process].began.insert(tab, state.clone()),
+                    None => self.processes[process].began.remove(&tab),
+                };
                 let known = self.processes[process].known_at_start.contains(&tab);
                 self.world.judge_start(tab, state.as_deref(), &floor, lost, known);
             }
@@ -201,6 +208,9 @@ impl Engine {
                 Output::ReleaseStaged { table, .. } => (What::Release, of(table)),
                 Output::DiscardOlder { table, .. } => (What::Discard, of(table)),
                 Output::Acknowledge { .. } => (What::Acknowledge, None),
+                Output::PlanRanges { table, .. } => (What::Ranges, of(table)),
+                Output::ReadChunk { table, .. } => (What::Chunk, of(table)),
+                Output::ReadVisibility { table, .. } => (What::Visibility, of(table)),
                 _ => (What::Read, None),
             },
         }
@@ -342,6 +352,9 @@ pub(super) fn incarnation_of(fact: &Input) -> Option<Incarnation> {
         | Input::LogFailed { id, .. }
         | Input::Committed { id, .. }
         | Input::Resolved { id, .. }
+        | Input::RangesPlanned { id, .. }
+        | Input::ChunkRead { id, .. }
+        | Input::VisibilityRead { id, .. }
         | Input::Failed { id, .. }
         | Input::Refused { id, .. } => Some(id.incarnation),
         Input::Written { attempt, .. } => Some(attempt.incarnation),

@@ -80,6 +80,7 @@ impl Engine {
                 self.world.excuse(table);
                 operator
             }
+            Request::Resnapshot(table) => Operator::Resnapshot(name(table)),
             Request::Drain => {
                 self.processes[process].asked_to_drain = true;
                 Operator::Drain
@@ -152,8 +153,9 @@ impl Engine {
 fn suits(request: Request, phases: &BTreeMap<Tab, Phase>) -> bool {
     let is = |table: Tab, of: &[Phase]| phases.get(&table).is_some_and(|phase| of.contains(phase));
     match request {
-        Request::Pause(table) => is(table, &[Phase::Streaming]),
+        Request::Pause(table) => is(table, &[Phase::Streaming, Phase::Snapshotting]),
         Request::Resume(table) | Request::Skip(table) | Request::Release(table) => is(table, &[Phase::Paused, Phase::Halted]),
+        Request::Resnapshot(table) => phases.contains_key(&table),
         Request::Drain => true,
     }
 }

@@ -6,6 +6,7 @@
 pub mod durability;
 pub mod outcomes;
 pub mod resources;
+pub mod snapshots;
 pub mod starting;
 
 use std::collections::BTreeSet;
@@ -48,23 +49,33 @@ pub struct View<'a> {
     pub plan: &'a TablePlan,
     /// Where the copy begins; `None` before that is known.
     pub base: Option<&'a Position>,
+    /// It holds what was there before its base, too: it began with a snapshot.
+    pub whole: bool,
 }
 
 impl View<'_> {
     /// The changes that a complete copy has seen, in an order that keeps each key's.
     pub fn needed(&self) -> impl Iterator<Item = Place> {
-        let base = self.base.map(|base| self.history.held(base));
-        let changes = self.history.of_table[self.table].iter().copied();
-        changes.filter(move |place| {
-            let before_base = match &base {
-                Some(base) => base.holds(self.history, place.tx),
-                // A table that begins now has promised nothing before its beginning is stored.
-                None => self.plan.join == Join::Now,
-            };
-            let truncated = self.history.change(*place).kind == Kind::Truncated;
-            let ignored = truncated && self.plan.on_truncate == OnTruncate::Ignore;
-            !(before_base || ignored)
-        })
+        self.above(self.base)
+    }
+
+    /// The changes above a base. A table that begins now, or with a snapshot, has promised nothing before its beginning is stored.
+    fn above(&self, base: Option<&Position>) -> impl Iterator<Item = Place> {
+        let promised = !matches!(self.plan.join, Join::Now | Join::Snapshot);
+        let base = base.map(|base| self.history.held(base));
+        self.all().filter(move |place| base.as_ref().map_or(promised, |base| !base.holds(self.history, place.tx)))
+    }
+
+    /// Every change that has an effect.
+    fn all(&self) -> impl Iterator<Item = Place> {
+        let truncated = |place: Place| self.history.change(place).kind == Kind::Truncated;
+        let ignored = move |place: &Place| truncated(*place) && self.plan.on_truncate == OnTruncate::Ignore;
+        self.history.of_table[self.table].iter().copied().filter(move |place| !ignored(place))
+    }
+
+    /// What makes up the contents of a copy: with a snapshot also what was there before its base.
+    fn counted(&self) -> Box<dyn Iterator<Item = Place> + '_> {
+        if self.whole { Box::new(self.all()) } else { Box::new(self.needed()) }
     }
 
     /// What a copy with this state, or without any, covers.
@@ -76,13 +87,15 @@ impl View<'_> {
     /// The first change at or below `position` that a copy with this state lacks.
     pub fn lacks(&self, state: Option<&TableState>, position: &Position) -> Option<Place> {
         let (held, covered) = (self.history.held(position), self.covered(state));
-        self.needed().find(|place| held.holds(self.history, place.tx) && !covered.covers(self.history, *place))
+        // Of a state that is there its own base counts.
+        let own = state.filter(|s| s.commit.number > 0).map(|s| &s.base);
+        self.above(own.or(self.base)).find(|place| held.holds(self.history, place.tx) && !covered.covers(self.history, *place))
     }
 
     /// What the table holds when exactly these changes have been applied.
     pub fn fold(&self, applied: impl Fn(Place) -> bool) -> Contents {
         let mut contents = Contents::default();
-        for place in self.needed().filter(|place| applied(*place)) {
+        for place in self.counted().filter(|place| applied(*place)) {
             match self.history.change(place).kind {
                 // Where it fails, a person has it passed over.
                 Kind::Truncated if self.plan.on_truncate == OnTruncate::Fail => {}
@@ -107,7 +120,7 @@ impl View<'_> {
     /// The values that a key takes by these changes, one after the other.
     pub fn values_of(&self, key: Key, by: impl Fn(Place) -> bool) -> BTreeSet<Option<Value>> {
         let mut values = BTreeSet::new();
-        for place in self.needed().filter(|place| by(*place)) {
+        for place in self.counted().filter(|place| by(*place)) {
             let change = self.history.change(place);
             if change.kind == Kind::Truncated && self.plan.on_truncate == OnTruncate::Propagate {
                 values.insert(None);

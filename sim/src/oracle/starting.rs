@@ -52,12 +52,14 @@ pub fn never_ahead_of_source(position: &Position, end: &Position) -> Verdict {
 /// A row at or below a table's cut changes nothing; of a commit each row lies above the cut that it follows.
 pub fn covered_row_has_no_effect(view: &View<'_>, before: Option<&TableState>, rows: &[RowImage], smeared: &Smeared) -> Verdict {
     let covered = view.covered(before);
+    // A row of a chunk is not the log's.
+    let rows = rows.iter().filter(|row| row.chunk.is_none());
     let again = |row: &&RowImage| covered.covers(view.history, row.place) && !smeared.contains_key(&row.place.tx);
-    if let Some(row) = rows.iter().find(again) {
+    if let Some(row) = rows.clone().find(again) {
         return Err(format!("{} is written again; covered was {:?}", view.say(row.place), before.map(|s| &s.cut)));
     }
     let mut seen = BTreeSet::new();
-    match rows.iter().find(|row| !smeared.contains_key(&row.place.tx) && !seen.insert(**row)) {
+    match rows.clone().find(|row| !smeared.contains_key(&row.place.tx) && !seen.insert(**row)) {
         Some(row) => Err(format!("{} is in one commit twice", view.say(row.place))),
         None => Ok(()),
     }
@@ -77,7 +79,7 @@ pub fn no_row_is_skipped(
     if smeared.values().flatten().any(truncated) {
         return Ok(());
     }
-    let brought: BTreeSet<Place> = rows.iter().map(|row| row.place).collect();
+    let brought: BTreeSet<Place> = rows.iter().filter(|row| row.chunk.is_none()).map(|row| row.place).collect();
     let (now, then) = (view.covered(Some(after)), view.covered(before));
     let is_owed = |place: &Place| now.covers(view.history, *place) && !then.covers(view.history, *place);
     let owed: Vec<Place> = view.needed().filter(is_owed).collect();

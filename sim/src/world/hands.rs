@@ -8,7 +8,8 @@ impl World {
     /// Where a table begins in a life, as that life says it. `known`: did the record know the table when the life began?
     pub fn judge_start(&mut self, table: Tab, state: Option<&TableState>, floor: &Position, lost: bool, known: bool) {
         // A table that begins now has promised nothing; one that is new can't prove what the log held before.
-        if state.is_none() && self.plan.tables[table].join == kernel::config::Join::Now && !lost {
+        let promised = !matches!(self.plan.tables[table].join, Join::Now | Join::Snapshot);
+        if state.is_none() && !promised && !lost {
             return;
         }
         let verdict = starting::start_within_streamable(&self.view(table), state, floor, lost);
@@ -39,6 +40,8 @@ impl World {
         self.memory.rolled[table] = true;
         self.memory.ever_rolled[table] = true;
         self.memory.effective[table] = None;
+        let state = self.targets[table].state().filter(|s| s.commit.number > 0);
+        self.memory.bases[table] = state.map(|s| s.base.clone());
         self.count("rolled-back");
         true
     }
