@@ -76,6 +76,7 @@
 //!     first: at,
 //!     last: at,
 //!     digest: Digest { count: 1, hash: 4711 },
+//!     touched: None,
 //! };
 //! let ended = LogEvent::Ended { transaction, upto: Position::scalar(2) };
 //! let batches = vec![HeldBatch { batch, rows: 1, bytes: 100 }];

@@ -5,6 +5,7 @@
 //! the laws as functions that every driver's tests call with a live instance.
 #![deny(missing_docs)]
 
+mod chunks;
 pub mod conformance;
 mod error;
 mod finding;
@@ -15,6 +16,7 @@ mod sink;
 mod source;
 
 pub use async_trait::async_trait;
+pub use chunks::{ChunkRead, ChunkRequest, Chunks};
 pub use error::{Error, Kind};
 pub use finding::{Finding, Severity};
 pub use sink::{

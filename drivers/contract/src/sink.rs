@@ -55,6 +55,8 @@ pub struct Capabilities {
     pub writes_ahead: bool,
     /// Does it take back all rows of a table in one commit (TRUNCATE)?
     pub truncates: bool,
+    /// Does it remove what an older generation left ([`CommitRequest::sweep`])? Without it no snapshot is read.
+    pub sweeps: bool,
 }
 
 /// Something stored, with the token that a replacement of it must show.
@@ -181,6 +183,9 @@ pub struct CommitRequest {
     pub staged: Vec<Arc<Staged>>,
     /// Remove all rows first.
     pub truncate_first: bool,
+    /// Remove all rows that were written before the generation of `state` began (its versions lie below `state.begun`), in the
+    /// same act where data and state are one (rule G2). A sink notes the beginning when a state's generation is a new one.
+    pub sweep: bool,
 }
 
 /// Makes staged rows visible together with the state. Calls for one table come one at a time, in order.

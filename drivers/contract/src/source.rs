@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::id::TableName;
+use kernel::id::{TableName, TransactionName};
 use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
 use rows::{ChangeBatch, TableSchema, Type};
 
-use crate::{Error, Finding};
+use crate::{Chunks, Error, Finding};
 
 /// A table that the pipeline names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,6 +78,9 @@ pub struct LogRead {
     pub batches: Vec<Arc<ChangeBatch>>,
     /// What happened, in log order, with references into `batches`.
     pub events: Vec<LogEvent>,
+    /// How visibility calls the transactions of these events. Only a source whose tables can be read in chunks knows, and it
+    /// names every one.
+    pub names: BTreeMap<Transaction, TransactionName>,
     /// The log has an end and this was it (a file that is not followed): nothing will ever come after these events.
     pub finished: bool,
 }
@@ -183,6 +186,11 @@ pub trait Source: Send + Sync {
     /// log: a database's must be read first, or the table begins where the log ends now.
     fn begins_with_log(&self) -> bool {
         true
+    }
+
+    /// The tables themselves, if they can be read beside the log.
+    fn chunks(&self) -> Option<&dyn Chunks> {
+        None
     }
 
     /// Does it keep everything, whatever is acknowledged? Then nothing is, and what somebody rolled back at the sink can be

@@ -50,7 +50,7 @@ impl Sink for Pages {
     /// overtaken finds out at its next commit. `writes_ahead`: rows may be staged before the commit before them is durable,
     /// since staging does not look at the table.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
     }
 
     async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding> {

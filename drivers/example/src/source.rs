@@ -317,7 +317,7 @@ impl Building {
 
     fn finish(self, finished: bool) -> Result<LogRead, Error> {
         let batches = self.batches.into_iter().map(Columns::finish).collect::<Result<_, _>>()?;
-        Ok(LogRead { batches, events: self.events, finished })
+        Ok(LogRead { batches, events: self.events, finished, ..LogRead::default() })
     }
 }
 

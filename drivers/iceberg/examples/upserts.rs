@@ -43,8 +43,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let staged = open.writer.write(attempt, rows).await?;
         let commit = CommitId { incarnation: Incarnation(1), number };
         let state = state(commit, &ancestors, number);
-        let request =
-            CommitRequest { token: token.clone(), state, staged: vec![Arc::new(staged)], schema: None, truncate_first: false };
+        let request = CommitRequest {
+            token: token.clone(),
+            state,
+            staged: vec![Arc::new(staged)],
+            schema: None,
+            truncate_first: false,
+            sweep: false,
+        };
         token = match open.committer.commit(&request).await {
             CommitOutcome::Durable { token } => token,
             other => return Err(format!("commit {number}: {other:?}").into()),

@@ -97,7 +97,7 @@ impl IcebergSink {
 impl Sink for IcebergSink {
     fn capabilities(&self) -> Capabilities {
         // Rows are located when they are committed, so that they may be written before.
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
     }
 
     async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding> {

@@ -109,7 +109,7 @@ impl NullSink {
 #[async_trait]
 impl Sink for NullSink {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
     }
 
     async fn preflight(&self, _tables: &[SinkTable]) -> Vec<Finding> {

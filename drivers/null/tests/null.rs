@@ -24,7 +24,7 @@ struct Directory(tempfile::TempDir);
 impl SinkHarness for InDirectories {
     fn abilities(&self) -> SinkAbilities {
         SinkAbilities {
-            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true },
+            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false },
             modes: vec![Mode::Upsert, Mode::Append, Mode::AppendIdempotent],
             reads_back: false,
             foreign_commit: false,
@@ -128,7 +128,8 @@ async fn it_counts_what_was_committed_once_and_nothing_else() {
     assert_eq!(sink.counted(), Counted::default(), "staged is not committed");
 
     let token = sink.recover(&orders).await.unwrap().token;
-    let request = CommitRequest { token, state: state(1), staged: vec![staged], schema: None, truncate_first: false };
+    let request =
+        CommitRequest { token, state: state(1), staged: vec![staged], schema: None, truncate_first: false, sweep: false };
     for _ in 0..2 {
         assert!(matches!(open.committer.commit(&request).await, CommitOutcome::Durable { .. }));
         assert_eq!(sink.counted(), Counted { rows: 4, bytes, commits: 1 });
@@ -139,6 +140,7 @@ async fn it_counts_what_was_committed_once_and_nothing_else() {
         staged: request.staged,
         schema: request.schema.clone(),
         truncate_first: false,
+        sweep: false,
     };
     assert!(matches!(open.committer.commit(&stale).await, CommitOutcome::Conflict { .. }));
     assert_eq!(sink.counted(), Counted { rows: 4, bytes, commits: 1 });

@@ -10,8 +10,8 @@ use kernel::worker::{NetOutcome, WorkerInput, WorkerOutput};
 use rows::net::{NetError, Numbering};
 use rows::{Netted, Slice};
 
-use crate::env::{Env, Failure, Notice};
-use crate::intake::{Prepared, hold, prepare};
+use crate::env::{Commit, Env, Failure, Notice, SnapshotRead};
+use crate::intake::{Prepared, PreparedChunk, Telling, hold, hold_chunk, prepare, prepare_chunk};
 use crate::lanes::Lane;
 use crate::{Fact, Pump};
 
@@ -19,6 +19,7 @@ use crate::{Fact, Pump};
 pub(crate) enum Answer<E: Env> {
     Fact(Input),
     Read { id: CommandId, prepared: Result<Prepared, LogFailure> },
+    Chunk { id: CommandId, prepared: Box<PreparedChunk> },
     Netted { attempt: AttemptId, netted: Result<Box<Netted>, String>, rows: u64 },
     Wrote { attempt: AttemptId, outcome: WriteOutcome, staged: Option<E::Staged> },
     Nothing,
@@ -34,6 +35,10 @@ impl<E: Env> Pump<E> {
             }
             Answer::Read { id, prepared: Err(failure) } => {
                 self.facts.push_back(Fact::Coordinator(Input::LogFailed { id, failure }));
+            }
+            Answer::Chunk { id, prepared } => {
+                let chunk = Box::new(hold_chunk(*prepared, &mut self.store));
+                self.facts.push_back(Fact::Coordinator(Input::ChunkRead { id, chunk }));
             }
             Answer::Netted { attempt, netted, rows } => {
                 let outcome = match netted {
@@ -88,29 +93,37 @@ impl<E: Env> Pump<E> {
                     }
                 });
             }
-            // No table is in the midst of a snapshot as long as sources read no chunks, so no keys are asked for.
-            Output::ReadLog { id, session: _, restart, bytes_max, keys_of: _ } => self.read_log(id, restart, bytes_max),
-            Output::PlanRanges { id, table, .. }
-            | Output::ReadChunk { id, table, .. }
-            | Output::ReadVisibility { id, table, .. } => {
-                self.facts.push_back(Fact::Coordinator(Input::Refused { id, why: no_chunks(&table) }));
+            Output::ReadLog { id, session: _, restart, bytes_max, keys_of } => self.read_log(id, restart, bytes_max, keys_of),
+            Output::PlanRanges { id, table, wanted } => self.start(async move {
+                match env.plan_ranges(&table, wanted).await {
+                    Ok(bounds) => Input::RangesPlanned { id, bounds },
+                    Err(failure) => failed(id, failure),
+                }
+            }),
+            Output::ReadChunk { id, table, range, rows_max, bytes_max, about } => {
+                let about = about.into_iter().collect();
+                self.read_chunk(id, SnapshotRead { table, range, rows_max, bytes_max, about });
             }
+            Output::ReadVisibility { id, table: _, about, unfinished } => self.start(async move {
+                match env.read_visibility(&about.into_iter().collect(), unfinished).await {
+                    Ok(visibility) => Input::VisibilityRead { id, visibility },
+                    Err(failure) => failed(id, failure),
+                }
+            }),
             Output::ReleaseBatch { batch } => {
                 // A wrong release shows in the comparison that follows every step.
                 let _ = self.store.release(batch);
             }
             Output::Send(told) => self.facts.push_back(Fact::Worker(WorkerInput::Told(told))),
-            Output::Commit { id, table, sweep: true, .. } => {
-                let why = format!("table {table}: this sink can't remove what an older snapshot left");
-                let outcome = CommitOutcome::Rejected { why };
-                self.facts.push_back(Fact::Coordinator(Input::Committed { id, table, outcome }));
-            }
-            Output::Commit { id, table, token, state, staged, truncate_first, sweep: false } => {
+            Output::Commit { id, table, token, state, staged, truncate_first, sweep } => {
                 let lane = Lane::Commits(table.clone());
                 let artefacts: Option<Vec<_>> = staged.iter().map(|attempt| self.staged.get(attempt).cloned()).collect();
                 self.start_in(lane, async move {
                     let outcome = match artefacts {
-                        Some(artefacts) => env.commit(&table, &token, &state, artefacts, truncate_first).await,
+                        Some(staged) => {
+                            env.commit(Commit { table: &table, token: &token, state: &state, staged, truncate_first, sweep })
+                                .await
+                        }
                         None => CommitOutcome::Rejected {
                             why: format!("what {staged:?} staged is not here: a fault in urutau itself"),
                         },
@@ -174,20 +187,35 @@ impl<E: Env> Pump<E> {
         }
     }
 
-    fn read_log(&mut self, id: CommandId, restart: Option<Restart>, bytes_max: u64) {
+    fn read_log(&mut self, id: CommandId, restart: Option<Restart>, bytes_max: u64, keys_of: Vec<TableName>) {
         if let Some(restart) = &restart {
             self.divided.clone_from(&restart.divided);
         }
-        let (env, divided) = (self.env.clone(), self.divided.clone());
+        let (env, telling) = (self.env.clone(), Telling { divided: self.divided.clone(), keys_of });
         let work = async move {
             let prepared = match env.read_log(restart.as_ref(), bytes_max).await {
-                Ok(chunk) if chunk.batches.is_empty() => prepare(chunk, &divided),
-                Ok(chunk) => env.compute(Box::new(move || prepare(chunk, &divided))).await,
+                Ok(chunk) if chunk.batches.is_empty() => prepare(chunk, &telling),
+                Ok(chunk) => env.compute(Box::new(move || prepare(chunk, &telling))).await,
                 Err(failure) => Err(failure),
             };
             Answer::Read { id, prepared }
         };
         self.lanes.run_in(Lane::Reads, work.boxed());
+    }
+
+    fn read_chunk(&mut self, id: CommandId, read: SnapshotRead) {
+        let env = self.env.clone();
+        let work = async move {
+            let prepared = match env.read_chunk(read).await {
+                Ok(chunk) => env.compute(Box::new(move || prepare_chunk(chunk))).await.map_err(Failure::Refused),
+                Err(failure) => Err(failure),
+            };
+            match prepared {
+                Ok(prepared) => Answer::Chunk { id, prepared: Box::new(prepared) },
+                Err(failure) => Answer::Fact(failed(id, failure)),
+            }
+        };
+        self.lanes.run(work.boxed());
     }
 
     fn release_staged(&mut self, table: TableName, attempt: AttemptId, delete: bool) {
@@ -211,11 +239,6 @@ impl<E: Env> Pump<E> {
     fn start_in(&mut self, lane: Lane, command: impl Future<Output = Input> + Send + 'static) {
         self.lanes.run_in(lane, command.map(Answer::Fact).boxed());
     }
-}
-
-/// Why a command of a snapshot is not carried out.
-fn no_chunks(table: &TableName) -> String {
-    format!("table {table}: this source can't be read in chunks, so there is no snapshot")
 }
 
 fn failed(id: CommandId, failure: Failure) -> Input {

@@ -1,12 +1,13 @@
 //! What a pump needs of the world: drivers, a clock, somewhere to compute. `host` gives it on tokio, the simulator in a world
 //! of its own.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::coordinator::{Coordinator, Restart};
-use kernel::id::{AttemptId, CommitId, Incarnation, Session, TableName, Token};
+use kernel::coordinator::{ChunkRange, Coordinator, Restart, Visibility};
+use kernel::id::{AttemptId, Bound, CommitId, Incarnation, Session, TableName, Token, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
 use kernel::state::{PipelineState, TableState};
@@ -42,8 +43,42 @@ pub struct Chunk {
     pub batches: Vec<Arc<ChangeBatch>>,
     /// What happened, in log order, with references into `batches`.
     pub events: Vec<ChunkEvent>,
+    /// How visibility calls the transactions of these events, where the source's tables can be read in chunks.
+    pub names: BTreeMap<Transaction, TransactionName>,
     /// Nothing will ever come after these events.
     pub finished: bool,
+}
+
+/// Which rows of a table a snapshot wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotRead {
+    /// The table.
+    pub table: TableName,
+    /// Which range of its keys.
+    pub range: ChunkRange,
+    /// At most so many rows.
+    pub rows_max: u32,
+    /// About so many bytes.
+    pub bytes_max: u64,
+    /// Transactions of which the answer says whether its snapshot provably saw them.
+    pub about: BTreeSet<TransactionName>,
+}
+
+/// What a read for a snapshot brought.
+#[derive(Clone, Debug)]
+pub struct SnapshotChunk {
+    /// The rows, in the order of their key; `None` if there are none.
+    pub rows: Option<Arc<ChangeBatch>>,
+    /// How far it came; `None` is the end of the key space.
+    pub end: Option<Bound>,
+    /// What the snapshot saw that the rows are of.
+    pub visibility: Visibility,
+    /// Where the log ended after the read.
+    pub fence: Position,
+    /// What the rows look like, as it is stored with the table's state.
+    pub schema: String,
+    /// The log of the server that answered.
+    pub identity: LogIdentity,
 }
 
 /// One thing that the log says.
@@ -101,6 +136,23 @@ pub enum ChunkEvent {
         /// Up to where.
         upto: Position,
     },
+}
+
+/// One commit of one table.
+#[derive(Debug)]
+pub struct Commit<'a, S> {
+    /// The table.
+    pub table: &'a TableName,
+    /// The token that its state must have.
+    pub token: &'a Token,
+    /// The new state.
+    pub state: &'a TableState,
+    /// What the present attempts staged.
+    pub staged: Vec<Arc<S>>,
+    /// All rows go first.
+    pub truncate_first: bool,
+    /// What an older generation left goes with it.
+    pub sweep: bool,
 }
 
 /// Something for people: logged by whoever runs the pump.
@@ -165,6 +217,15 @@ pub trait Env: Send + Sync + 'static {
     /// Reads what comes next, or begins anew.
     async fn read_log(&self, restart: Option<&Restart>, bytes_max: u64) -> Result<Chunk, LogFailure>;
 
+    /// Proposes bounds that divide a table's keys into about equal parts.
+    async fn plan_ranges(&self, table: &TableName, wanted: u32) -> Result<Vec<Bound>, Failure>;
+
+    /// Reads rows of a table in one snapshot.
+    async fn read_chunk(&self, read: SnapshotRead) -> Result<SnapshotChunk, Failure>;
+
+    /// What a new snapshot of the source sees.
+    async fn read_visibility(&self, about: &BTreeSet<TransactionName>, unfinished: bool) -> Result<Visibility, Failure>;
+
     /// Lets the source forget.
     async fn acknowledge(&self, session: Session, upto: &Position);
 
@@ -175,14 +236,7 @@ pub trait Env: Send + Sync + 'static {
     async fn write(&self, table: &TableName, attempt: AttemptId, rows: Netted) -> (WriteOutcome, Option<Self::Staged>);
 
     /// Makes data and state visible together.
-    async fn commit(
-        &self,
-        table: &TableName,
-        token: &Token,
-        state: &TableState,
-        staged: Vec<Arc<Self::Staged>>,
-        truncate_first: bool,
-    ) -> CommitOutcome;
+    async fn commit(&self, commit: Commit<'_, Self::Staged>) -> CommitOutcome;
 
     /// Is the commit in the table's kept history?
     async fn resolve(&self, table: &TableName, commit: CommitId, incarnation: Incarnation) -> Result<(bool, Token), Failure>;

@@ -1,15 +1,17 @@
-//! From a chunk of the log to the facts that a machine takes: keys encoded once, digests, rows divided where a cut divides.
+//! From what was read to the facts that a machine takes: keys encoded once, digests, rows divided where a cut divides; of tables
+//! whose snapshot is read, whose keys the rows of the log are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::coordinator::{HeldBatch, LogEvent, RowRange};
-use kernel::id::TableName;
+use kernel::coordinator::{ChunkAnswer, HeldBatch, LogEvent, RowRange, Touched};
+use kernel::id::{EncodedKey, TableName, TransactionName};
 use kernel::outcome::LogFailure;
 use kernel::position::{Coordinate, Transaction};
 use rows::store::RowStore;
 use rows::{ChangeBatch, EncodedKeys};
 
-use crate::env::{Chunk, ChunkEvent};
+use crate::env::{Chunk, ChunkEvent, SnapshotChunk};
 
 /// Points behind which a table's rows of a transaction are divided.
 pub(crate) type Divided = Vec<(TableName, Transaction, Coordinate)>;
@@ -30,8 +32,17 @@ enum PreparedEvent {
     Other(LogEvent),
 }
 
+/// How rows of the log are told.
+#[derive(Clone, Default)]
+pub(crate) struct Telling {
+    /// Where rows are divided since the reader last began anew.
+    pub(crate) divided: Divided,
+    /// Tables whose rows come with their keys.
+    pub(crate) keys_of: Vec<TableName>,
+}
+
 /// Encodes keys and computes digests: the long part, for a core of its own.
-pub(crate) fn prepare(chunk: Chunk, divided: &Divided) -> Result<Prepared, LogFailure> {
+pub(crate) fn prepare(chunk: Chunk, telling: &Telling) -> Result<Prepared, LogFailure> {
     let mut batches = Vec::with_capacity(chunk.batches.len());
     for batch in chunk.batches {
         let keys = EncodedKeys::encode(&batch.schema, &batch.data).map_err(|e| broken_key(&batch, &e.to_string()))?;
@@ -39,7 +50,7 @@ pub(crate) fn prepare(chunk: Chunk, divided: &Divided) -> Result<Prepared, LogFa
     }
     let mut events = Vec::with_capacity(chunk.events.len());
     for event in chunk.events {
-        prepare_event(event, &batches, divided, &mut events)?;
+        prepare_event(event, &batches, &chunk.names, telling, &mut events)?;
     }
     Ok(Prepared { batches, events, finished: chunk.finished })
 }
@@ -47,17 +58,24 @@ pub(crate) fn prepare(chunk: Chunk, divided: &Divided) -> Result<Prepared, LogFa
 fn prepare_event(
     event: ChunkEvent,
     batches: &[(Arc<ChangeBatch>, Arc<EncodedKeys>)],
-    divided: &Divided,
+    names: &BTreeMap<Transaction, TransactionName>,
+    telling: &Telling,
     events: &mut Vec<PreparedEvent>,
 ) -> Result<(), LogFailure> {
     let other = |event| PreparedEvent::Other(event);
+    // How visibility calls the transaction, where the table's keys are asked for.
+    let by = |table: &TableName, transaction: &Transaction| match telling.keys_of.contains(table) {
+        false => Ok(None),
+        true => names.get(transaction).cloned().map(Some).ok_or_else(|| nameless(table, transaction)),
+    };
     events.push(match event {
         ChunkEvent::Rows { batch, rows, transaction } => {
             let Some((rows_of, keys)) = batches.get(batch).filter(|(b, _)| rows.end <= b.rows()) else {
                 return Err(outside(batch, &transaction));
             };
             let table = &rows_of.schema.table;
-            for rows in divide(rows_of, rows, table, &transaction, divided) {
+            let by = by(table, &transaction)?;
+            for rows in divide(rows_of, rows, table, &transaction, &telling.divided) {
                 let (Some(first), Some(last)) = (coordinate(rows_of, rows.start), coordinate(rows_of, rows.end.wrapping_sub(1)))
                 else {
                     continue;
@@ -66,17 +84,19 @@ fn prepare_event(
                 let bytes = rows_of.bytes().saturating_mul(rows.len() as u64) / (rows_of.rows().max(1) as u64);
                 let range = RowRange { batch: kernel::id::BatchId(0), rows: to_u32(rows.start)..to_u32(rows.end) };
                 let (table, transaction) = (table.clone(), transaction.clone());
-                let touched = None;
+                let touched = by.clone().map(|by| Box::new(Touched { by, keys: encoded(keys, rows.clone()) }));
                 let event = LogEvent::Rows { table, transaction, rows: range, bytes, first, last, digest, touched };
                 events.push(PreparedEvent::Rows { batch, event });
             }
             return Ok(());
         }
         ChunkEvent::Truncated { table, transaction, coordinate } => {
-            other(LogEvent::Truncated { table, transaction, coordinate, by: None })
+            let by = by(&table, &transaction)?;
+            other(LogEvent::Truncated { table, transaction, coordinate, by })
         }
         ChunkEvent::Schema { table, transaction, coordinate, schema } => {
-            other(LogEvent::Schema { table, transaction, coordinate, schema, by: None })
+            let by = by(&table, &transaction)?;
+            other(LogEvent::Schema { table, transaction, coordinate, schema, by })
         }
         ChunkEvent::Refused { table, transaction, coordinate, why } => {
             other(LogEvent::Refused { table, transaction, coordinate, why })
@@ -108,6 +128,39 @@ pub(crate) fn hold(prepared: Prepared, store: &mut RowStore) -> (Vec<HeldBatch>,
     (held, events, prepared.finished)
 }
 
+/// A chunk of a snapshot whose long work is done.
+pub(crate) struct PreparedChunk {
+    rows: Option<(Arc<ChangeBatch>, Arc<EncodedKeys>)>,
+    answer: ChunkAnswer,
+}
+
+/// Encodes a chunk's keys.
+pub(crate) fn prepare_chunk(chunk: SnapshotChunk) -> Result<PreparedChunk, String> {
+    let SnapshotChunk { rows, end, visibility, fence, schema, identity } = chunk;
+    let (mut held, mut keys) = (None, Vec::new());
+    if let Some(batch) = rows.filter(|batch| batch.rows() > 0) {
+        let of = EncodedKeys::encode(&batch.schema, &batch.data).map_err(|e| broken_key_text(&batch, &e.to_string()))?;
+        keys = encoded(&of, 0..batch.rows());
+        held = Some((batch, Arc::new(of)));
+    }
+    let answer = ChunkAnswer { rows: None, keys, end, visibility, fence, schema: Some(schema), identity };
+    Ok(PreparedChunk { rows: held, answer })
+}
+
+/// Puts a chunk's rows into the store; what is left is a fact.
+pub(crate) fn hold_chunk(prepared: PreparedChunk, store: &mut RowStore) -> ChunkAnswer {
+    let rows = prepared.rows.map(|(batch, keys)| {
+        let (rows, bytes) = (to_u32(batch.rows()), batch.bytes());
+        HeldBatch { batch: store.insert(batch, keys), rows, bytes }
+    });
+    ChunkAnswer { rows, ..prepared.answer }
+}
+
+/// Keys as the machines know them.
+fn encoded(keys: &EncodedKeys, rows: std::ops::Range<usize>) -> Vec<EncodedKey> {
+    rows.map(|row| EncodedKey::from(keys.key(row))).collect()
+}
+
 /// The rows, divided behind every coordinate that a cut of the table has in this transaction.
 fn divide(
     batch: &ChangeBatch,
@@ -136,9 +189,20 @@ fn to_u32(rows: usize) -> u32 {
 
 /// The source promised keys: a row without one should have come as a refused change.
 fn broken_key(batch: &ChangeBatch, why: &str) -> LogFailure {
-    let why = format!(
+    LogFailure::Config { why: broken_key_text(batch, why) }
+}
+
+fn broken_key_text(batch: &ChangeBatch, why: &str) -> String {
+    format!(
         "table {}: the source driver delivered a row whose key can't be encoded: {why}. This is a fault of the driver",
         batch.schema.table
+    )
+}
+
+fn nameless(table: &TableName, transaction: &Transaction) -> LogFailure {
+    let why = format!(
+        "table {table}: the source driver reads it in chunks, and does not say how visibility calls transaction {transaction:?}. This is \
+         a fault of the driver"
     );
     LogFailure::Config { why }
 }

@@ -26,7 +26,7 @@ use kernel::worker::{Worker, WorkerInput};
 use rows::Netted;
 use rows::store::RowStore;
 
-pub use env::{Chunk, ChunkEvent, Env, Failure, Notice, OpenedLog};
+pub use env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
 
 use carry::Answer;
 use intake::Divided;

@@ -220,7 +220,7 @@ fn without_covered(rows: Netted, state: &TableState) -> Result<Netted, Error> {
 #[async_trait]
 impl Sink for MemorySink {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: self.kind, writes_ahead: true, truncates: true }
+        Capabilities { state: self.kind, writes_ahead: true, truncates: true, sweeps: false }
     }
 
     async fn preflight(&self, _tables: &[SinkTable]) -> Vec<Finding> {

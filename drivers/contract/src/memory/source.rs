@@ -328,7 +328,7 @@ impl Building {
 
     fn finish(self, finished: bool) -> Result<LogRead, Error> {
         let batches = self.batches.into_iter().map(BatchRows::finish).collect::<Result<_, _>>()?;
-        Ok(LogRead { batches, events: self.events, finished })
+        Ok(LogRead { batches, events: self.events, finished, ..LogRead::default() })
     }
 }
 

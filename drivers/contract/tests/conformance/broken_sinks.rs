@@ -315,6 +315,7 @@ impl BrokenTable {
             staged,
             schema: request.schema.clone(),
             truncate_first,
+            sweep: request.sweep,
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct MemoryPlace(pub(crate) MemorySink);
 
 pub(crate) fn abilities(kind: StateWrite) -> SinkAbilities {
     SinkAbilities {
-        capabilities: Capabilities { state: kind, writes_ahead: true, truncates: true },
+        capabilities: Capabilities { state: kind, writes_ahead: true, truncates: true, sweeps: false },
         modes: modes(kind),
         reads_back: true,
         foreign_commit: true,
@@ -77,6 +77,8 @@ pub(crate) async fn state_without_data(sink: &MemorySink, table: &SinkTable) -> 
     sink.roll_back(&table.target);
     let token = sink.recover(table).await?.token;
     let mut open = sink.open(table, Incarnation(1)).await?;
-    open.committer.commit(&CommitRequest { token, state, staged: Vec::new(), schema: None, truncate_first: false }).await;
+    open.committer
+        .commit(&CommitRequest { token, state, staged: Vec::new(), schema: None, truncate_first: false, sweep: false })
+        .await;
     Ok(())
 }

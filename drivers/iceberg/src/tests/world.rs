@@ -239,7 +239,14 @@ impl Life {
     }
 
     pub(super) fn request(&self, staged: Vec<Arc<Staged>>) -> CommitRequest {
-        CommitRequest { token: self.token.clone(), state: self.next_state(), staged, schema: None, truncate_first: false }
+        CommitRequest {
+            token: self.token.clone(),
+            state: self.next_state(),
+            staged,
+            schema: None,
+            truncate_first: false,
+            sweep: false,
+        }
     }
 
     pub(super) async fn commit(&mut self, request: &CommitRequest) -> CommitOutcome {

@@ -176,7 +176,7 @@ impl Assembler {
                 "this is a fault in urutau: please report it with this message",
             )
         })?;
-        Ok(LogRead { batches, events: std::mem::take(&mut state.events), finished: false })
+        Ok(LogRead { batches, events: std::mem::take(&mut state.events), ..LogRead::default() })
     }
 }
 

@@ -342,7 +342,7 @@ impl Assembler {
                 Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
             })
         });
-        Ok(LogRead { batches: finished.collect::<Result<_, _>>()?, events, finished: false })
+        Ok(LogRead { batches: finished.collect::<Result<_, _>>()?, events, ..LogRead::default() })
     }
 }
 

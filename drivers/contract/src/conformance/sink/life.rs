@@ -69,8 +69,14 @@ impl<'a> Life<'a> {
             Some(state) => TableState { incarnation: self.incarnation, ..state.clone() },
             None => TableState { commit: self.commit_id(0), cut: Cut::default(), ..self.next_state() },
         };
-        let request =
-            CommitRequest { token: self.known.token.clone(), state, staged: Vec::new(), schema: None, truncate_first: false };
+        let request = CommitRequest {
+            token: self.known.token.clone(),
+            state,
+            staged: Vec::new(),
+            schema: None,
+            truncate_first: false,
+            sweep: false,
+        };
         self.durable(&request).await
     }
 
@@ -126,7 +132,14 @@ impl<'a> Life<'a> {
 
     /// The next commit, of what was staged.
     pub(super) fn request(&self, staged: Vec<Arc<Staged>>) -> CommitRequest {
-        CommitRequest { token: self.known.token.clone(), state: self.next_state(), staged, schema: None, truncate_first: false }
+        CommitRequest {
+            token: self.known.token.clone(),
+            state: self.next_state(),
+            staged,
+            schema: None,
+            truncate_first: false,
+            sweep: false,
+        }
     }
 
     /// Asks for a commit, whatever comes of it.

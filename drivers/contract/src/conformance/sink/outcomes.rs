@@ -80,6 +80,7 @@ pub(super) async fn a_stale_token_conflicts(harness: &dyn SinkHarness) -> Held {
         staged: request.staged.clone(),
         schema: request.schema.clone(),
         truncate_first: false,
+        sweep: false,
     };
     let CommitOutcome::Conflict { found, token } = life.commit(&late).await else {
         return Err("a commit on a token that is not the table's any more is no Conflict".into());

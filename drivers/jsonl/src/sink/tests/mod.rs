@@ -149,7 +149,14 @@ impl Desk {
 
     async fn request(&mut self, rows: Netted) -> CommitRequest {
         let staged = vec![self.stage(rows).await];
-        CommitRequest { token: self.token().await, state: state(self.commits), staged, schema: None, truncate_first: false }
+        CommitRequest {
+            token: self.token().await,
+            state: state(self.commits),
+            staged,
+            schema: None,
+            truncate_first: false,
+            sweep: false,
+        }
     }
 
     async fn commit(&mut self, rows: Netted) {
