@@ -42,7 +42,7 @@ pub(crate) fn write_outcome(error: Error) -> WriteOutcome {
 /// What one read brought, as the pump takes it.
 pub(crate) fn chunk(read: LogRead, schemas: &Schemas) -> Chunk {
     let events = read.events.into_iter().map(|told| event(told, schemas)).collect();
-    Chunk { batches: read.batches, events, finished: read.finished }
+    Chunk { batches: read.batches, events, names: read.names, finished: read.finished }
 }
 
 fn event(event: LogEvent, schemas: &Schemas) -> ChunkEvent {

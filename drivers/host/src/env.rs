@@ -1,22 +1,23 @@
 //! The pump's environment on tokio: real drivers behind the kernel's commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
 use contract::{CommitRequest, Error, Kind, Limit, LogReader, Sink, SinkTable, Source, TableCommitter, TableWriter};
-use kernel::coordinator::{Coordinator, Restart};
-use kernel::id::{AttemptId, CommitId, Incarnation, Session, TableName, Token};
+use kernel::coordinator::{Coordinator, Restart, Visibility};
+use kernel::id::{AttemptId, Bound, CommitId, Incarnation, Session, TableName, Token, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::Position;
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
-use pump::{Chunk, Failure, Notice, OpenedLog};
+use pump::{Chunk, Commit, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
 use rows::{Netted, TableSchema};
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::chunks;
 use crate::convert;
 use crate::plan::TablePlan;
 use crate::report::Reporter;
@@ -189,6 +190,18 @@ impl pump::Env for TokioEnv {
         Ok(convert::chunk(read, &self.schemas))
     }
 
+    async fn plan_ranges(&self, table: &TableName, wanted: u32) -> Result<Vec<Bound>, Failure> {
+        chunks::plan_ranges(self.source.as_ref(), &self.schemas, table, wanted).await
+    }
+
+    async fn read_chunk(&self, read: SnapshotRead) -> Result<SnapshotChunk, Failure> {
+        chunks::read(self.source.as_ref(), &self.schemas, read).await
+    }
+
+    async fn read_visibility(&self, about: &BTreeSet<TransactionName>, unfinished: bool) -> Result<Visibility, Failure> {
+        chunks::visibility(self.source.as_ref(), about, unfinished).await
+    }
+
     async fn acknowledge(&self, _session: Session, upto: &Position) {
         if let Err(error) = self.source.acknowledge(upto).await {
             // It is said again in the next session; until then the source keeps more than it must.
@@ -213,14 +226,8 @@ impl pump::Env for TokioEnv {
         }
     }
 
-    async fn commit(
-        &self,
-        table: &TableName,
-        token: &Token,
-        state: &TableState,
-        staged: Vec<Arc<contract::Staged>>,
-        truncate_first: bool,
-    ) -> CommitOutcome {
+    async fn commit(&self, commit: Commit<'_, contract::Staged>) -> CommitOutcome {
+        let Commit { table, token, state, staged, truncate_first, sweep } = commit;
         let Some(open) = self.open_table(table) else { return CommitOutcome::Rejected { why: not_open(table) } };
         let mut state = state.clone();
         let changed = state.schema.as_deref().map(|text| stored_schema(table, text)).transpose();
@@ -234,7 +241,7 @@ impl pump::Env for TokioEnv {
             state.schema = serde_json::to_string(&*schema).ok();
         }
         let begun = Instant::now();
-        let request = CommitRequest { token: token.clone(), state, staged, schema, truncate_first };
+        let request = CommitRequest { token: token.clone(), state, staged, schema, truncate_first, sweep };
         let outcome = open.committer.lock().await.commit(&request).await;
         self.reporter.committed(table, &outcome, begun.elapsed());
         outcome

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use contract::{Capabilities, Error, Kind, Mode, SinkTable, Source, StateWrite, TableRequest};
-use kernel::config::{self, CheckpointLimits, Config, Join, Retry, TableConfig};
+use kernel::config::{self, CheckpointLimits, Config, Join, Retry, SnapshotLimits, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
 use rows::{TableSchema, Type};
@@ -100,11 +100,56 @@ pub(crate) fn rows_per_read(pipeline: &Pipeline) -> usize {
 /// Bytes of rows that are read and not yet written.
 const BUDGET_BYTES_MAX: u64 = 64 << 20;
 
+/// Bytes of snapshot chunks that are held or asked for, and of one of them; what is held counts in the budget too.
+const CHUNKS_BYTES_MAX: u64 = 32 << 20;
+const CHUNK_BYTES_MAX: u64 = 8 << 20;
+
+/// Can what the pipeline wants of snapshots be had from this source and this sink?
+fn check_snapshots(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Source) -> Result<(), Error> {
+    if source.begins_with_log() || pipeline.snapshot.mode == SnapshotMode::Never {
+        return Ok(());
+    }
+    let refuse = |what: String, remedy: &str| {
+        let remedy =
+            format!("{remedy}, or say `snapshot: {{ mode: never }}`: rows that do not change from then on are not copied");
+        Err(Error::new(Kind::Config, "no-snapshot", what, remedy))
+    };
+    let (from, to) = (pipeline.source.kind, pipeline.sink.kind);
+    if source.chunks().is_none() {
+        return refuse(
+            format!("tables of a {from} source can't be read beside its log, so there is no snapshot"),
+            "use another source",
+        );
+    }
+    if !capabilities.sweeps {
+        let what = format!("a {to} sink can't remove what an older snapshot left, so none is read");
+        return refuse(what, "use another sink");
+    }
+    match pipeline.tables.iter().find(|table| table.write_mode != WriteMode::Upsert) {
+        None => Ok(()),
+        Some(table) => {
+            let what = format!(
+                "table {}: writeMode '{}' keeps every row, and a snapshot needs a key by which rows are replaced",
+                table.source,
+                table.write_mode.as_str()
+            );
+            refuse(what, "set its writeMode to 'upsert'")
+        }
+    }
+}
+
 /// The kernel's configuration of a run.
-pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Source, until_current: bool) -> Config {
+pub fn config(
+    pipeline: &Pipeline,
+    capabilities: Capabilities,
+    source: &dyn Source,
+    until_current: bool,
+) -> Result<Config, Error> {
+    check_snapshots(pipeline, capabilities, source)?;
+    let snapshot = &pipeline.snapshot;
     let tables = pipeline.tables.iter().map(|table| {
         let config = TableConfig {
-            join: match pipeline.snapshot {
+            join: match snapshot.mode {
                 _ if source.begins_with_log() => Join::Beginning,
                 SnapshotMode::Never => Join::Now,
                 SnapshotMode::Initial | SnapshotMode::Only | SnapshotMode::WhenNeeded => Join::Snapshot,
@@ -121,7 +166,10 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Sour
                 OnError::Halt => config::OnError::Halt,
                 OnError::Stop => config::OnError::Stop,
             },
-            resnapshot: config::Resnapshot::WhenAsked,
+            resnapshot: match snapshot.mode {
+                SnapshotMode::WhenNeeded => config::Resnapshot::AtStart,
+                SnapshotMode::Initial | SnapshotMode::Never | SnapshotMode::Only => config::Resnapshot::WhenAsked,
+            },
         };
         (TableName::from(table.source.as_str()), config)
     });
@@ -142,5 +190,13 @@ pub fn config(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Sour
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
     config.source_keeps_all = source.keeps_all();
     config.until_current = until_current;
-    config
+    config.source_reads_chunks = source.chunks().is_some() && capabilities.sweeps;
+    config.snapshot = SnapshotLimits {
+        chunks_max: snapshot.parallelism,
+        chunk_rows_max: snapshot.chunk_rows,
+        chunk_bytes_max: CHUNK_BYTES_MAX,
+        held_bytes_max: CHUNKS_BYTES_MAX,
+        ..config.snapshot
+    };
+    Ok(config)
 }

@@ -78,7 +78,7 @@ impl Run {
     /// Begins.
     pub fn start(pipeline: &Pipeline, drivers: Drivers, until_current: bool) -> Result<Self, Error> {
         let plans = plan::tables(pipeline)?;
-        let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.as_ref(), until_current);
+        let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.as_ref(), until_current)?;
         let reporter = Arc::new(Reporter::new(&pipeline.name));
         let follows_schemas = match pipeline.sink.schema_evolution {
             SchemaEvolution::Evolve => true,

@@ -59,6 +59,30 @@ impl Schemas {
         let mut tables = self.lock();
         let Some(known) = tables.get_mut(&schema.table) else { return Err(format!("table {} is not read", schema.table)) };
         let before = std::mem::replace(&mut known.now, Arc::clone(schema));
+        self.may_become(known, &before, schema)?;
+        known.follow();
+        as_stored(schema)
+    }
+
+    /// A chunk of the table was read under this schema, which the log may not have told yet. Gives it as it is stored, or says why
+    /// its rows can't be taken.
+    pub(crate) fn brought(&self, schema: &Arc<TableSchema>) -> Result<String, String> {
+        let mut tables = self.lock();
+        let Some(known) = tables.get_mut(&schema.table) else { return Err(format!("table {} is not read", schema.table)) };
+        if !known.followed.contains(schema) {
+            self.may_become(known, &known.now, schema)?;
+            known.followed.push(Arc::clone(schema));
+        }
+        as_stored(schema)
+    }
+
+    /// The schema of the table's rows where the log is read now.
+    pub(crate) fn now(&self, table: &TableName) -> Option<Arc<TableSchema>> {
+        self.lock().get(table).map(|known| Arc::clone(&known.now))
+    }
+
+    /// Does the pipeline follow this change of a table's columns, and its sink?
+    fn may_become(&self, known: &Known, before: &Arc<TableSchema>, schema: &TableSchema) -> Result<(), String> {
         if !self.follow {
             let changes: Vec<String> = before.changes(schema).iter().map(ToString::to_string).collect();
             return Err(format!(
@@ -67,10 +91,8 @@ impl Schemas {
                 changes.join("; ")
             ));
         }
-        let target = SinkTable { schema: before, ..known.target.clone() };
-        self.sink.follows(&target, schema).map_err(|error| error.to_string())?;
-        known.follow();
-        serde_json::to_string(schema.as_ref()).map_err(|e| format!("its schema can't be stored: {e}"))
+        let target = SinkTable { schema: Arc::clone(before), ..known.target.clone() };
+        self.sink.follows(&target, schema).map_err(|error| error.to_string())
     }
 
     /// May rows of this schema be written? Not those behind a change that was refused.
@@ -82,6 +104,10 @@ impl Schemas {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TableName, Known>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn as_stored(schema: &TableSchema) -> Result<String, String> {
+    serde_json::to_string(schema).map_err(|e| format!("its schema can't be stored: {e}"))
 }
 
 impl Known {

@@ -88,7 +88,7 @@ pub async fn rehearse(pipeline: &Pipeline, drivers: &Drivers) -> Result<Rehearsa
         states.insert(name.clone(), recover(plan, &*drivers.sink).await?);
     }
     let log = drivers.source.open().await?;
-    let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.as_ref(), false);
+    let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.as_ref(), false)?;
     Ok(Stage { record, states, log }.play(Coordinator::new(Time(0), config)))
 }
 

@@ -57,7 +57,8 @@ pub use environment::{Environment, ProcessEnvironment};
 pub use example::{Draft, DraftColumn, DraftTable, render_example};
 pub use filter::Filter;
 pub use model::{
-    Checkpoint, ColumnSpec, GiveUp, Hold, MetadataColumn, OtherInGo, Pipeline, SinkSpec, SourceSpec, TableSpec, Warning,
+    Checkpoint, ColumnSpec, GiveUp, Hold, MetadataColumn, OtherInGo, Pipeline, SinkSpec, SnapshotSpec, SourceSpec, TableSpec,
+    Warning,
 };
 pub use problem::{Code, Problem, Problems};
 pub use reference::reference;

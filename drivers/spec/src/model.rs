@@ -25,7 +25,7 @@ pub struct Pipeline {
     /// The tables. Sources differ, and targets differ.
     pub tables: Vec<TableSpec>,
     /// How rows that are older than the log get to the target.
-    pub snapshot: SnapshotMode,
+    pub snapshot: SnapshotSpec,
     /// How long a transient fault is retried; `None` where the file does not say, since the default is the command's.
     pub give_up_after: Option<GiveUp>,
     /// Fields that the file leaves out and whose default in the Go urutau is another: `plan` names them, and the log does
@@ -46,6 +46,17 @@ pub struct SourceSpec {
     pub hold: Option<Hold>,
     /// The driver's own section.
     pub settings: Settings,
+}
+
+/// How tables are read beside the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SnapshotSpec {
+    /// When.
+    pub mode: SnapshotMode,
+    /// Rows of one read.
+    pub chunk_rows: u32,
+    /// Reads of one table at the same time.
+    pub parallelism: u32,
 }
 
 /// How much log the blocked tables may keep a source from discarding.

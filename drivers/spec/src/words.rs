@@ -137,13 +137,13 @@ words! {
     /// How a table's rows get to the target before its changes do.
     SnapshotMode {
         /// A table that the sink does not know yet is read once.
-        Initial = "initial" [not_yet],
+        Initial = "initial",
         /// Never: only what changes from then on gets to the target.
         Never = "never",
         /// Read once, then the run ends.
         Only = "only" [not_yet],
-        /// As initial, and again after a lost position.
-        WhenNeeded = "when-needed" [not_yet],
+        /// As initial, and again at the next start after a lost position.
+        WhenNeeded = "when-needed",
     }
 
     /// What a column is filled with that the source's table does not have.

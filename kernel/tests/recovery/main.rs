@@ -334,6 +334,26 @@ fn wrong_rules_are_found() {
         PlantedBug::StaleAnswersAccepted,
         PlantedBug::TruncateKeepsRows,
     ];
+    // Nor can its source be read in chunks.
+    const OF_SNAPSHOTS: &[PlantedBug] = &[
+        PlantedBug::ReleasedBeforeFence,
+        PlantedBug::WatermarkByPosition,
+        PlantedBug::OldKeyForgotten,
+        PlantedBug::TouchBoundIgnored,
+        PlantedBug::TruncateForgottenByChunks,
+        PlantedBug::DoubtNotStored,
+        PlantedBug::DoubtEmptyAtJoin,
+        PlantedBug::DividedLeavesDoubtWhenSeen,
+        PlantedBug::ForgottenForAll,
+        PlantedBug::ChunkOutlivesReconnect,
+        PlantedBug::GenerationBeginsWithData,
+        PlantedBug::ChunkUnderAnotherSchema,
+        PlantedBug::ChunkNeverBringsSchema,
+        PlantedBug::LastRangeForgotten,
+        PlantedBug::RangesOfTwoGenerations,
+        PlantedBug::SweepByStaleLife,
+        PlantedBug::NoSweep,
+    ];
     std::panic::set_hook(Box::new(|_| {}));
     let found = |bug: PlantedBug| {
         let configure: Rc<dyn Fn(&mut kernel::config::Config)> = Rc::new(move |config| config.planted = Some(bug));
@@ -343,7 +363,8 @@ fn wrong_rules_are_found() {
         };
         search(false) || search(true)
     };
-    let within_reach: Vec<PlantedBug> = PlantedBug::ALL.iter().copied().filter(|bug| !OUT_OF_REACH.contains(bug)).collect();
+    let within_reach: Vec<PlantedBug> =
+        PlantedBug::ALL.iter().copied().filter(|bug| !OUT_OF_REACH.contains(bug) && !OF_SNAPSHOTS.contains(bug)).collect();
     let missed: Vec<&str> = within_reach.iter().filter(|bug| !found(**bug)).map(|bug| bug.name()).collect();
     let _ = std::panic::take_hook();
     assert_eq!(missed, Vec::<&str>::new());

@@ -41,8 +41,12 @@ static RETRY: &[Field] = &[field(
 .without("`15m`; `2m` with `--until-current`")];
 
 static SNAPSHOT: &[Field] = &[
-    field("mode", Shape::Word(SnapshotMode::WORDS), "When rows are read from the table itself.")
-        .without("`initial`, which is not built yet: a source that is a database needs `never`"),
-    field("chunkRows", Shape::Number { least: 1, most: u32::MAX as u64 }, "Rows of one read.").default("20000").not_yet(),
-    field("parallelism", Shape::Number { least: 1, most: 64 }, "Reads at the same time.").default("2").not_yet(),
+    field(
+        "mode",
+        Shape::Word(SnapshotMode::WORDS),
+        "When rows are read from the table itself; of no meaning for sources whose log tells every row.",
+    )
+    .default("initial"),
+    field("chunkRows", Shape::Number { least: 1, most: u32::MAX as u64 }, "Rows of one read.").default("20000"),
+    field("parallelism", Shape::Number { least: 1, most: 64 }, "Reads of one table at the same time.").default("2"),
 ];

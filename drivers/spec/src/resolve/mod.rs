@@ -4,7 +4,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Checkpoint, GiveUp, Hold, OtherInGo, Pipeline, SinkSpec, SourceSpec, TableSpec, Warning};
+use crate::model::{Checkpoint, GiveUp, Hold, OtherInGo, Pipeline, SinkSpec, SnapshotSpec, SourceSpec, TableSpec, Warning};
 use crate::problem::{Code, Place, Problem};
 use crate::read::Reading;
 use crate::settings::Settings;
@@ -28,7 +28,7 @@ pub(crate) fn resolve(file: &Section, reading: Reading<'_>, problems: &mut Vec<P
             true => GiveUp::Never,
             false => GiveUp::After(duration),
         });
-    let snapshot = resolver.snapshot(file, source_section);
+    let snapshot = snapshot(file);
     let warnings = resolver.warnings;
     Some(Pipeline {
         name: file.text("pipeline")?.to_owned(),
@@ -41,6 +41,22 @@ pub(crate) fn resolve(file: &Section, reading: Reading<'_>, problems: &mut Vec<P
         warnings,
     })
 }
+
+/// Whether a source needs one is its own matter: the log of files tells every row.
+fn snapshot(file: &Section) -> SnapshotSpec {
+    let section = file.section("snapshot");
+    let number = |name| section.and_then(|snapshot| snapshot.number(name)).and_then(|number| u32::try_from(number).ok());
+    let mode = section.and_then(|snapshot| snapshot.word("mode")).and_then(SnapshotMode::from_word);
+    SnapshotSpec {
+        mode: mode.unwrap_or(SnapshotMode::Initial),
+        chunk_rows: number("chunkRows").unwrap_or(CHUNK_ROWS),
+        parallelism: number("parallelism").unwrap_or(PARALLELISM),
+    }
+}
+
+/// Where there is no `snapshot` section; its fields have the same defaults.
+const CHUNK_ROWS: u32 = 20_000;
+const PARALLELISM: u32 = 2;
 
 struct Resolver<'a> {
     problems: &'a mut Vec<Problem>,
@@ -87,23 +103,6 @@ impl Resolver<'_> {
             hold,
             settings,
         })
-    }
-
-    /// A log of files is read from its beginning; of a database's only the end is there, and what is older needs a snapshot, or
-    /// somebody who says that none is wanted.
-    fn snapshot(&mut self, file: &Section, source: Option<&Section>) -> SnapshotMode {
-        let snapshot = file.section("snapshot");
-        let said = snapshot.and_then(|snapshot| snapshot.word("mode")).and_then(SnapshotMode::from_word);
-        // What was said and is not built was complained about already.
-        let is_silent = said.is_none() && snapshot.is_none_or(|snapshot| snapshot.given("mode").is_none());
-        let is_database = source.and_then(|source| source.kind).is_some_and(|kind| !matches!(kind, "jsonl" | "kafka"));
-        if is_silent && is_database && self.refuse_not_built {
-            let spot = Spot { at: file.at, path: "snapshot.mode" };
-            let hint = "With `never` a table begins where the source's log ends at the first run: rows that do not change from then \
-                        on are not copied.";
-            self.complain(Code::NotBuilt, spot, "nothing, which means `initial`, which is not built yet", "`never`", hint);
-        }
-        said.unwrap_or(SnapshotMode::Initial)
     }
 
     /// A server's address stands in `uri` or, for PostgreSQL, field by field.

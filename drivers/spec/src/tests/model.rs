@@ -9,7 +9,9 @@ use crate::fields::{PIPELINE, SINK, SOURCE};
 use crate::problem::Place;
 use crate::read::{Reading, read};
 use crate::yaml::{Content, Key, Node, Scalar};
-use crate::{Code, Duration, GiveUp, OnTruncate, Pipeline, Problems, SchemaEvolution, Size, SnapshotMode, load, parse};
+use crate::{
+    Code, Duration, GiveUp, OnTruncate, Pipeline, Problems, SchemaEvolution, Size, SnapshotMode, SnapshotSpec, load, parse,
+};
 
 fn pipeline(source: &str, sink: &str, more: &str) -> Result<Pipeline, Problems> {
     let text = format!(
@@ -90,22 +92,19 @@ fn durations_are_milliseconds_and_sizes_are_bytes_in_a_drivers_settings() {
 }
 
 #[test]
-fn a_database_needs_somebody_to_say_that_no_snapshot_is_wanted() {
-    let text = |more: &str| {
+fn a_database_is_read_once_unless_the_file_says_otherwise() {
+    let snapshot = |more: &str| {
         let source = "{ kind: postgres, uri: \"postgres://u@h/d\", slotName: s }";
-        format!("pipeline: p\nsource: {source}\nsink: {{ kind: null }}\ntables: [{{ source: public.orders }}]\n{more}")
+        let text =
+            format!("pipeline: p\nsource: {source}\nsink: {{ kind: null }}\ntables: [{{ source: public.orders }}]\n{more}");
+        parse(&text, "pipeline.yaml", &Fixture).map(|pipeline| pipeline.snapshot)
     };
-    let pipeline = parse(&text("snapshot: { mode: never }"), "pipeline.yaml", &Fixture).unwrap();
-    assert_eq!(pipeline.snapshot, SnapshotMode::Never);
-    for silent in ["", "snapshot: {}"] {
-        let problems = parse(&text(silent), "pipeline.yaml", &Fixture).unwrap_err();
-        let [problem] = problems.list() else { panic!("{problems}") };
-        assert_eq!(
-            (problem.code, problem.path.as_str(), problem.expected.as_str()),
-            (Code::NotBuilt, "snapshot.mode", "`never`")
-        );
-    }
-    let problems = parse(&text("snapshot: { mode: initial }"), "pipeline.yaml", &Fixture).unwrap_err();
+    let initial = SnapshotSpec { mode: SnapshotMode::Initial, chunk_rows: 20_000, parallelism: 2 };
+    assert_eq!([snapshot("").unwrap(), snapshot("snapshot: {}").unwrap()], [initial; 2]);
+    let said = snapshot("snapshot: { mode: when-needed, chunkRows: 500, parallelism: 4 }").unwrap();
+    assert_eq!(said, SnapshotSpec { mode: SnapshotMode::WhenNeeded, chunk_rows: 500, parallelism: 4 });
+    assert_eq!(snapshot("snapshot: { mode: never }").unwrap().mode, SnapshotMode::Never);
+    let problems = snapshot("snapshot: { mode: only }").unwrap_err();
     let [problem] = problems.list() else { panic!("{problems}") };
     assert_eq!((problem.code, problem.line), (Code::NotBuilt, 5));
 }
