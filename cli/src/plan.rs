@@ -108,8 +108,10 @@ impl TablePlan {
         let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         match (self.phase, &self.from) {
             (Phase::Paused | Phase::Halted | Phase::NeedsSnapshot, _) => format!("stays {}{why}", self.phase.as_str()),
-            (Phase::Pending | Phase::Snapshotting | Phase::Streaming, None) => "begins at the beginning of the log".to_owned(),
-            (Phase::Pending | Phase::Snapshotting | Phase::Streaming, Some(from)) => format!("goes on behind {from}"),
+            (Phase::Pending, _) => "begins with a snapshot".to_owned(),
+            (Phase::Snapshotting | Phase::Streaming, None) => "begins at the beginning of the log".to_owned(),
+            (Phase::Snapshotting, Some(from)) => format!("goes on with its snapshot, and behind {from} in the log"),
+            (Phase::Streaming, Some(from)) => format!("goes on behind {from}"),
         }
     }
 

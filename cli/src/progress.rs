@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use console::style;
-use host::{Control, Report};
+use host::{Control, Report, TableReport};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
@@ -81,11 +81,19 @@ fn lines(report: &Report, rows_per_second: u64) -> String {
     }
     let mut grid = Grid::new(&["table", "phase", ">committed", ">owed", ">commits"]).indented();
     for (name, table) in report.tables.iter().take(TABLES_MAX) {
-        grid.row([name.clone(), table.phase.clone(), count(table.rows_committed), count(table.rows_owed), count(table.commits)]);
+        grid.row([name.clone(), phase(table), count(table.rows_committed), count(table.rows_owed), count(table.commits)]);
     }
     let more = report.tables.len().saturating_sub(TABLES_MAX);
     let more = if more == 0 { String::new() } else { format!("  and {more} more tables\n") };
     format!("{}\n{}{more}", style(head).bold(), grid.text())
+}
+
+/// What a table does; of a snapshot also how much of it is left.
+fn phase(table: &TableReport) -> String {
+    match &table.snapshot {
+        Some(snapshot) => format!("{}, {} ranges to go", table.phase, count(snapshot.ranges_missing as u64)),
+        None => table.phase.clone(),
+    }
 }
 
 /// How fast a number grows, over the last seconds.
@@ -112,7 +120,6 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::TableReport;
 
     #[test]
     fn a_rate_is_of_the_last_seconds_only() {

@@ -112,6 +112,9 @@ impl Row {
             "committed_at": self.committed_at(),
             "position": self.state.as_ref().map(|state| state.cut.upto().to_string()),
             "inside_a_transaction": self.state.as_ref().map(|state| !state.cut.is_whole()),
+            "generation": self.state.as_ref().map(|state| state.generation),
+            "ranges": self.state.as_ref().map(|state| state.tiling.len()),
+            "ranges_missing": self.state.as_ref().map(|state| state.tiling.iter().filter(|range| !range.durable).count()),
             "incarnation": self.state.as_ref().map(|state| state.incarnation),
             "commit": self.state.as_ref().map(|state| state.commit.to_string()),
         })

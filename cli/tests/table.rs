@@ -80,7 +80,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     off(&["pause", "orders"]).expect(2).has(&["has not run yet", "[table-not-begun]"]);
     desk.run().expect(0);
     off(&["skip", "orders"]).expect(2).has(&["[table-skip-needs-run]"]);
-    off(&["resnapshot", "orders"]).expect(2).has(&["snapshots are not built yet", "[not-built]"]);
+    off(&["resnapshot", "orders"]).expect(2).has(&["a jsonl source holds changes, not tables", "[no-snapshot]"]);
     off(&["drop", "orders"]).expect(2).has(&["--yes", "[table-drop-unconfirmed]"]);
     assert_eq!(desk.table("shop.orders")["phase"], json!("streaming"));
     off(&["drop", "orders", "--yes"]).expect(0);

@@ -1,4 +1,4 @@
-//! `urutau table ...`: one table paused, resumed, skipped forward or dropped.
+//! `urutau table ...`: one table paused, resumed, skipped forward, read anew or dropped.
 //!
 //! A running pipeline is asked (`running`), since only it knows what it is doing. If none answers, the stored record is
 //! changed (`record`), as the next life of the pipeline; the run that comes then finds it.
@@ -6,10 +6,12 @@
 mod record;
 mod running;
 
+use kernel::id::TableName;
 use kernel::state::Phase;
 use serde_json::json;
 
 use crate::args::{LISTEN, Listen, TableAction, TableArgs};
+use crate::drivers;
 use crate::output::{Answer, Failure};
 use crate::pipeline::{self, Loaded};
 
@@ -19,6 +21,7 @@ enum Action {
     Pause,
     Resume,
     Skip,
+    Resnapshot,
     Drop,
 }
 
@@ -28,7 +31,7 @@ pub(crate) async fn act(action: &TableAction) -> Result<Answer, Failure> {
         TableAction::Pause(table) => carry_out(Action::Pause, table).await,
         TableAction::Resume(table) => carry_out(Action::Resume, table).await,
         TableAction::Skip(table) => carry_out(Action::Skip, table).await,
-        TableAction::Resnapshot(table) => no_snapshots(table),
+        TableAction::Resnapshot(table) => carry_out(Action::Resnapshot, table).await,
         TableAction::Drop { table, yes } => {
             if !yes {
                 return Err(unconfirmed(table));
@@ -41,6 +44,9 @@ pub(crate) async fn act(action: &TableAction) -> Result<Answer, Failure> {
 async fn carry_out(action: Action, args: &TableArgs) -> Result<Answer, Failure> {
     let pipeline = pipeline::load(&args.file.file)?;
     let (name, _) = pipeline.table(&args.table)?;
+    if action == Action::Resnapshot {
+        can_be_read_anew(&pipeline, name).await?;
+    }
     let address = match args.listen {
         Some(Listen::Off) => None,
         Some(Listen::At(address)) => Some(address),
@@ -62,6 +68,19 @@ async fn carry_out(action: Action, args: &TableArgs) -> Result<Answer, Failure> 
     record::act(&pipeline, action, name).await
 }
 
+/// The rules of a run, asked before it is.
+async fn can_be_read_anew(pipeline: &Loaded, name: &TableName) -> Result<(), Failure> {
+    let source = host::open_source(&pipeline.spec, &drivers::registry()).await?;
+    if source.chunks().is_some() {
+        return Ok(());
+    }
+    let what = format!(
+        "table {name}: a {} source holds changes, not tables that could be read beside its log",
+        pipeline.spec.source.kind
+    );
+    Err(Failure::usage("no-snapshot", what, "to begin anew, run the pipeline under another name into another target"))
+}
+
 /// Of a table that holds rows nothing can be taken back, so it is asked twice.
 fn unconfirmed(args: &TableArgs) -> Failure {
     let what = format!(
@@ -72,23 +91,13 @@ fn unconfirmed(args: &TableArgs) -> Failure {
     Failure::usage("table-drop-unconfirmed", what, "say --yes if that is meant; 'table pause' can be undone")
 }
 
-/// Which sources can read a table anew is a property of the source; the only one that there is so far can't.
-fn no_snapshots(args: &TableArgs) -> Result<Answer, Failure> {
-    let Loaded { spec, .. } = pipeline::load(&args.file.file)?;
-    let what = format!(
-        "table {}: a {} source holds changes, not tables: it can't be read anew; snapshots are not built yet",
-        args.table, spec.source.kind
-    );
-    let remedy = "to begin anew, run the pipeline under another name into another target";
-    Err(Failure::usage("not-built", what, remedy))
-}
-
 impl Action {
     fn word(self) -> &'static str {
         match self {
             Action::Pause => "pause",
             Action::Resume => "resume",
             Action::Skip => "skip",
+            Action::Resnapshot => "resnapshot",
             Action::Drop => "drop",
         }
     }
@@ -98,6 +107,7 @@ impl Action {
         match self {
             Action::Pause => Phase::Paused,
             Action::Resume | Action::Skip => Phase::Streaming,
+            Action::Resnapshot => Phase::Snapshotting,
             Action::Drop => Phase::NeedsSnapshot,
         }
     }
@@ -111,13 +121,14 @@ impl Action {
             (Action::Pause, Phase::Streaming | Phase::Pending | Phase::Snapshotting)
             | (Action::Resume, Phase::Paused | Phase::Halted)
             | (Action::Skip, Phase::Halted)
+            | (Action::Resnapshot, _)
             | (Action::Drop, Phase::Streaming | Phase::Pending | Phase::Snapshotting | Phase::Paused | Phase::Halted) => Ok(true),
             (Action::Pause, Phase::Halted) => {
                 Err(refuse(self, table, phase, "it takes no rows as it is; 'table resume' makes it go on"))
             }
             (Action::Skip, _) => Err(refuse(self, table, phase, "only a halted table has an event to pass over")),
             (Action::Pause | Action::Resume, Phase::NeedsSnapshot) | (Action::Resume, Phase::Snapshotting) => {
-                Err(refuse(self, table, phase, "it goes on from a new snapshot only"))
+                Err(refuse(self, table, phase, "it goes on from a new snapshot only ('table resnapshot')"))
             }
         }
     }
@@ -149,6 +160,7 @@ mod tests {
         assert_eq!(applies(Action::Pause), ["pending", "snapshotting", "streaming"]);
         assert_eq!(applies(Action::Resume), ["paused", "halted"]);
         assert_eq!(applies(Action::Skip), ["halted"]);
+        assert_eq!(applies(Action::Resnapshot), PHASES.map(Phase::as_str));
         assert_eq!(applies(Action::Drop), ["pending", "snapshotting", "streaming", "paused", "halted"]);
     }
 
@@ -167,7 +179,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "table shop.orders is needs-snapshot, so it can't be asked to resume — it goes on from a new snapshot only \
-             [table-other-phase]"
+             ('table resnapshot') [table-other-phase]"
         );
     }
 }

@@ -29,6 +29,12 @@ pub(super) async fn act(pipeline: &Loaded, action: Action, name: &TableName) -> 
             "start the run (with `follow: true`, so that it stays), then skip",
         ));
     }
+    if action == Action::Resnapshot {
+        let what = format!("table {name}: a snapshot is read by a run, and none answers");
+        let remedy =
+            "start the run, then ask; or say `snapshot: { mode: when-needed }`, drop the table's place and start the run";
+        return Err(Failure::usage("table-resnapshot-needs-run", what, remedy));
+    }
     let sink = host::open_sink(&pipeline.spec, &drivers::registry()).await?;
     let generation = match pipeline.plans.get(name) {
         Some(plan) => survey::recover(plan, &*sink).await?.value.map_or(0, |state| state.generation),
@@ -69,7 +75,9 @@ fn changed(record: &PipelineState, action: Action, name: &TableName, generation:
         Action::Drop => {
             TableRecord { phase: Phase::NeedsSnapshot, generation: entry.generation.max(generation) + 1, named: None }
         }
-        Action::Pause | Action::Resume | Action::Skip => TableRecord { phase: action.goal(), ..entry.clone() },
+        Action::Pause | Action::Resume | Action::Skip | Action::Resnapshot => {
+            TableRecord { phase: action.goal(), ..entry.clone() }
+        }
     };
     let mut new = record.clone();
     new.format = FORMAT;

@@ -30,6 +30,8 @@ pub(super) struct Running {
 struct Seen {
     phase: Phase,
     why: Option<String>,
+    /// Of which snapshot its copy is.
+    generation: u64,
 }
 
 /// The run of this pipeline that listens there, if one does.
@@ -64,18 +66,25 @@ impl Running {
             Action::Pause => self.ask(name, "pause").await?,
             Action::Resume => self.ask(name, "resume").await?,
             Action::Skip => self.ask(name, "skip").await?,
+            Action::Resnapshot => self.ask(name, "resnapshot").await?,
             // Released is what stands still; a table that streams is stopped first. They are carried out in this order.
             Action::Drop => {
                 self.ask(name, "pause").await?;
                 self.ask(name, "release").await?;
             }
         }
+        let generation = before.generation;
         let mut seen = before;
         let begun = tokio::time::Instant::now();
         while begun.elapsed() < DONE_MAX {
             tokio::time::sleep(LOOKED_EVERY).await;
             seen = self.table(name).await?;
-            if seen.phase == action.goal() {
+            // A small table is read before anybody looks, and a snapshot that is being read may be begun anew.
+            let is_read_anew = action == Action::Resnapshot && seen.generation > generation;
+            if is_read_anew {
+                return Ok(read_anew(name, &seen));
+            }
+            if seen.phase == action.goal() && action != Action::Resnapshot {
                 break;
             }
         }
@@ -101,7 +110,11 @@ impl Running {
         let report = self.report().await.map_err(|error| self.lost(&error))?;
         let table = &report["tables"][name.as_str()];
         match serde_json::from_value(table["phase"].clone()) {
-            Ok(phase) => Ok(Seen { phase, why: table["why"].as_str().map(str::to_owned) }),
+            Ok(phase) => Ok(Seen {
+                phase,
+                why: table["why"].as_str().map(str::to_owned),
+                generation: table["generation"].as_u64().unwrap_or_default(),
+            }),
             Err(_) => {
                 let what = format!("the run at {} does not report table {name}", self.address);
                 let remedy = "it is still starting, or was started with another pipeline file";
@@ -120,6 +133,12 @@ impl Running {
         let what = format!("the run at {} stopped answering: {}", self.address, root_of(error));
         Error::new(Kind::Transient, "run-no-answer", what, "look whether it still runs, then ask again").into()
     }
+}
+
+fn read_anew(name: &TableName, seen: &Seen) -> Answer {
+    let text = format!("table {name} is read anew (snapshot {}), and is {} now", seen.generation, seen.phase.as_str());
+    let (phase, generation) = (seen.phase, seen.generation);
+    Answer::done(text, json!({ "table": name, "phase": phase, "generation": generation, "changed": true, "by": "run" }))
 }
 
 fn answer(action: Action, name: &TableName, seen: &Seen) -> Result<Answer, Failure> {
@@ -150,7 +169,7 @@ mod tests {
     use super::*;
 
     fn seen(phase: Phase, why: Option<&str>) -> Seen {
-        Seen { phase, why: why.map(str::to_owned) }
+        Seen { phase, why: why.map(str::to_owned), generation: 0 }
     }
 
     #[test]

@@ -84,7 +84,8 @@ async fn act(State(served): State<Served>, Path((table, action)): Path<(String, 
         "resume" => Operator::Resume(name),
         "skip" => Operator::Skip(name),
         "release" => Operator::Release(name),
-        _ => return (StatusCode::NOT_FOUND, format!("'{action}' is none of pause, resume, skip, release\n")),
+        "resnapshot" => Operator::Resnapshot(name),
+        _ => return (StatusCode::NOT_FOUND, format!("'{action}' is none of pause, resume, skip, release, resnapshot\n")),
     };
     if served.control.ask(operator).await {
         (StatusCode::ACCEPTED, format!("{action} {table}: asked\n"))

@@ -15,5 +15,5 @@ mod schemas;
 pub mod survey;
 
 pub use endpoints::Endpoints;
-pub use report::{Report, TableReport};
+pub use report::{Report, SnapshotReport, TableReport};
 pub use run::{Control, Drivers, Ended, Run, open, open_sink, open_source, reason_message};

@@ -53,6 +53,25 @@ pub struct TableReport {
     pub rows_committed: u64,
     /// Durable commits of this run.
     pub commits: u64,
+    /// Of which snapshot its copy is: 0 if it was never read beside the log.
+    pub generation: u64,
+    /// How far the snapshot is that is being read.
+    pub snapshot: Option<SnapshotReport>,
+}
+
+/// A snapshot that is being read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SnapshotReport {
+    /// Ranges of the table's keys, as far as they are known; neighbours that are read are one.
+    pub ranges: usize,
+    /// Those of them that are not read.
+    pub ranges_missing: usize,
+    /// Chunks that were asked for in this run.
+    pub chunks: u64,
+    /// Those of them that were read in vain and are read again.
+    pub chunks_void: u64,
+    /// Transactions of the source that it waits for, as the source calls them.
+    pub in_doubt: Vec<String>,
 }
 
 /// Where a run's machinery leaves what it sees.
@@ -164,7 +183,8 @@ fn log(notice: &Notice) {
                 tracing::error!(
                     table,
                     position,
-                    "the log no longer holds what this table needs: copy it anew into another target"
+                    "the log no longer holds what this table needs: read it anew with 'urutau table resnapshot' where its source can, \
+                     else copy it into another target"
                 );
             } else if state.is_some() {
                 tracing::info!(table, position, "table goes on");
@@ -186,6 +206,13 @@ fn log(notice: &Notice) {
 fn report(pipeline: &str, status: &Status) -> Report {
     let tables = status.tables.iter().map(|(name, table)| {
         let position = table.stored.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
+        let snapshot = table.snapshot.as_ref().map(|snapshot| SnapshotReport {
+            ranges: snapshot.ranges,
+            ranges_missing: snapshot.ranges_missing,
+            chunks: snapshot.chunks_asked,
+            chunks_void: snapshot.chunks_void,
+            in_doubt: snapshot.in_doubt.iter().map(ToString::to_string).collect(),
+        });
         let report = TableReport {
             phase: table.phase.as_str().to_owned(),
             why: table.why.clone(),
@@ -193,6 +220,8 @@ fn report(pipeline: &str, status: &Status) -> Report {
             rows_owed: table.rows_owed,
             rows_committed: table.rows_durable,
             commits: table.commits,
+            generation: table.stored.as_ref().map_or(0, |stored| stored.generation),
+            snapshot,
         };
         (name.to_string(), report)
     });
@@ -223,5 +252,7 @@ fn publish(report: &Report) {
         gauge!("urutau_coordinator_pending_rows", "table" => name.clone()).set(table.rows_owed as f64);
         gauge!("urutau_table_halted", "table" => name.clone()).set(f64::from(u8::from(table.phase == "halted")));
         counter!("urutau_worker_rows_written_total", "table" => name.clone()).absolute(table.rows_committed);
+        let missing = table.snapshot.as_ref().map_or(0, |snapshot| snapshot.ranges_missing);
+        gauge!("urutau_snapshot_ranges_missing", "table" => name.clone()).set(missing as f64);
     }
 }

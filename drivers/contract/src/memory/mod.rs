@@ -3,6 +3,7 @@
 //! Both share what they hold by reference: a clone of a [`MemorySink`] is another process over the same place, a second
 //! [`MemoryLog::source`] another connection to the same log. Nothing here ever fails by itself.
 
+mod chunks;
 mod sink;
 mod source;
 

@@ -10,11 +10,14 @@ use std::task::Poll;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 use async_trait::async_trait;
-use kernel::id::{Identity, StreamName, TableName};
-use kernel::position::{Coordinate, LogIdentity, Offset, Position, Transaction};
+use kernel::id::{Identity, StreamName, TableName, TransactionName};
+use kernel::position::{Coordinate, Offset, Position, Transaction};
 use rows::{ChangeBatch, Operation, RowPhase, TableSchema, Tail, TransactionRun};
 
-use crate::{Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
+use super::chunks::{identity, name};
+use crate::{
+    Chunks, Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest,
+};
 
 /// One change. Rows are batches of one row, under the schema that the table has at that place of the log.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,21 +44,25 @@ pub enum Change {
 #[derive(Clone)]
 pub struct MemoryLog(Arc<Mutex<Log>>);
 
-struct Log {
-    identity: Identity,
-    tables: BTreeMap<TableName, Arc<TableSchema>>,
-    transactions: Vec<Logged>,
-    end: Position,
+pub(super) struct Log {
+    pub(super) identity: Identity,
+    pub(super) tables: BTreeMap<TableName, Arc<TableSchema>>,
+    pub(super) transactions: Vec<Logged>,
+    pub(super) end: Position,
     floor: Position,
     acknowledged: Position,
     discards_acknowledged: bool,
     finished: bool,
+    /// Can its tables be read? Then with these rows, which are older than the log.
+    pub(super) older: Option<BTreeMap<TableName, Vec<RecordBatch>>>,
+    /// So many transactions are visible to who reads the tables; all, if nothing is said.
+    pub(super) visible: Option<usize>,
 }
 
-struct Logged {
-    transaction: Transaction,
+pub(super) struct Logged {
+    pub(super) transaction: Transaction,
     upto: Position,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     commit_time: Option<i64>,
 }
 
@@ -72,7 +79,27 @@ impl MemoryLog {
             acknowledged: Position::START,
             discards_acknowledged: false,
             finished: false,
+            older: None,
+            visible: None,
         })))
+    }
+
+    /// A log of tables that can be read, too. They hold these rows, each a batch of one, that are older than the log.
+    #[must_use]
+    pub fn with_rows(self, table: &TableName, rows: impl IntoIterator<Item = RecordBatch>) -> Self {
+        self.lock().older.get_or_insert_default().entry(table.clone()).or_default().extend(rows);
+        self
+    }
+
+    /// Transactions that come from now on are in the log, and not visible to who reads the tables.
+    pub fn hide(&self) {
+        let mut log = self.lock();
+        log.visible = Some(log.transactions.len());
+    }
+
+    /// Everything is visible.
+    pub fn show(&self) {
+        self.lock().visible = None;
     }
 
     /// A source that reads it.
@@ -121,7 +148,7 @@ impl MemoryLog {
         self.lock().acknowledged.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Log> {
         // What is behind the lock is whole at every moment, so a panic elsewhere is no reason to stop.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +156,7 @@ impl MemoryLog {
 
 /// A connection to a [`MemoryLog`].
 #[derive(Clone)]
-pub struct MemorySource(MemoryLog);
+pub struct MemorySource(pub(super) MemoryLog);
 
 #[async_trait]
 impl Source for MemorySource {
@@ -160,9 +187,7 @@ impl Source for MemorySource {
 
     async fn open(&self) -> Result<OpenedLog, Error> {
         let log = self.0.lock();
-        let streams = log.end.streams().map(|(stream, _)| (stream.clone(), log.identity.clone())).collect();
-        let identity = LogIdentity { streams, coordinates: Some(log.identity.clone()) };
-        Ok(OpenedLog { identity, floor: log.floor.clone(), end: log.end.clone() })
+        Ok(OpenedLog { identity: identity(&log), floor: log.floor.clone(), end: log.end.clone() })
     }
 
     async fn stream(&self, start: &Start, tables: &[Arc<TableSchema>]) -> Result<Box<dyn LogReader>, Error> {
@@ -174,6 +199,14 @@ impl Source for MemorySource {
         }
         let schemas = tables.iter().map(|schema| (schema.table.clone(), Arc::clone(schema))).collect();
         Ok(Box::new(MemoryReader { log: self.0.clone(), from: from.clone(), schemas, transaction: 0, change: 0 }))
+    }
+
+    fn begins_with_log(&self) -> bool {
+        self.chunks().is_none()
+    }
+
+    fn chunks(&self) -> Option<&dyn Chunks> {
+        self.0.lock().older.is_some().then_some(self as &dyn Chunks)
     }
 
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
@@ -224,6 +257,7 @@ impl MemoryReader {
                 self.transaction += 1;
                 continue;
             }
+            read.names.insert(logged.transaction.clone(), name(&logged.transaction));
             while let Some(change) = logged.changes.get(self.change) {
                 if read.rows >= limit.rows || read.bytes >= limit.bytes {
                     return read.finish(false);
@@ -248,6 +282,7 @@ impl MemoryReader {
 struct Building {
     events: Vec<LogEvent>,
     batches: Vec<BatchRows>,
+    names: BTreeMap<Transaction, TransactionName>,
     rows: usize,
     bytes: u64,
 }
@@ -328,7 +363,7 @@ impl Building {
 
     fn finish(self, finished: bool) -> Result<LogRead, Error> {
         let batches = self.batches.into_iter().map(BatchRows::finish).collect::<Result<_, _>>()?;
-        Ok(LogRead { batches, events: self.events, finished, ..LogRead::default() })
+        Ok(LogRead { batches, events: self.events, names: self.names, finished })
     }
 }
 
