@@ -21,9 +21,18 @@ pub fn free_port() -> u16 {
 
 /// Asks an endpoint; `None` if nobody answers.
 pub fn get(port: u16, path: &str) -> Option<Answer> {
+    ask(port, "GET", path)
+}
+
+/// Asks an endpoint to do something; `None` if nobody answers.
+pub fn post(port: u16, path: &str) -> Option<Answer> {
+    ask(port, "POST", path)
+}
+
+fn ask(port: u16, method: &str, path: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;

@@ -16,6 +16,7 @@ pub mod postgres;
 mod process;
 pub mod readers;
 pub mod shop;
+pub mod shop_copy;
 mod waiting;
 
 pub use binary::{Binary, python, root};

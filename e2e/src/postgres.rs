@@ -100,17 +100,18 @@ impl Postgres {
         self.try_sql(database, statement).unwrap_or_else(|said| panic!("{statement}\n{said}"))
     }
 
+    /// A session of psql's, to be given a statement.
+    pub fn psql(&self, database: &str) -> Command {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres", "-d", database]);
+        psql.arg("-p").arg(self.port.to_string());
+        psql
+    }
+
     /// What a statement answers, or what the server says against it.
     pub fn try_sql(&self, database: &str, statement: &str) -> Result<String, String> {
-        let mut psql = Command::new(self.programs.join("psql"))
-            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres", "-d", database])
-            .arg("-p")
-            .arg(self.port.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("psql starts");
+        let mut psql =
+            self.psql(database).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("psql starts");
         // By a pipe, since a statement may be longer than an argument can be; psql reads all before it answers in bulk.
         let mut input = psql.stdin.take().expect("a pipe");
         let written = input.write_all(statement.as_bytes());

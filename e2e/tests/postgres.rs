@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use e2e::postgres::{Postgres, Release};
 use e2e::shop::{Random, TABLES, transaction};
+use e2e::shop_copy::assert_equal;
 use e2e::{Binary, Desk, Process, Signal, readers, wait_until};
 
 const ARGUMENTS: &[&str] = &["run", "-f", "pipeline.yaml", "--listen", "off"];
@@ -34,27 +35,6 @@ fn begun(server: &Postgres, database: &str) -> Desk {
     let desk = Desk::new().with_pipeline(&pipeline(server, database, true));
     until_current(&desk).expect_code(0);
     desk
-}
-
-/// One line a row, in the order of the key, as both sides write it.
-const ORDERS: &str = "id || '|' || coalesce(customer, '-') || '|' || coalesce(CAST(total AS text), '-') || '|' || \
-                      coalesce(CAST(paid AS text), '-') || '|' || coalesce(note, '-')";
-const LINES: &str = "order_id || '|' || line || '|' || coalesce(sku, '-') || '|' || coalesce(CAST(quantity AS text), '-')";
-
-/// Panics unless the copies are what the server has.
-#[track_caller]
-fn assert_equal(server: &Postgres, database: &str, desk: &Desk) {
-    for (table, row, key) in [("orders", ORDERS, "id"), ("lines", LINES, "order_id, line")] {
-        let list = format!("string_agg({row}, chr(10) ORDER BY {key})");
-        let source = server.sql(database, &format!("SELECT coalesce({list}, '') FROM public.{table}"));
-        let copy = readers::query(&desk.warehouse(), "shop", table, &[&format!("coalesce({list}, '')")]).join("\n");
-        if source != copy {
-            let (source, copy): (Vec<_>, Vec<_>) = (source.lines().collect(), copy.lines().collect());
-            let missing: Vec<_> = source.iter().filter(|line| !copy.contains(line)).take(5).collect();
-            let surplus: Vec<_> = copy.iter().filter(|line| !source.contains(line)).take(5).collect();
-            panic!("{table}: {} rows here, {} there; missing {missing:?}, surplus {surplus:?}", source.len(), copy.len());
-        }
-    }
 }
 
 fn survives_kills(release: Release) {
@@ -262,16 +242,4 @@ fn doctor_finds_nothing_wrong_where_a_run_works_and_names_what_is_missing_where_
         "SET (publish = 'insert, update, delete, truncate')",
     ];
     desk.urutau(&["doctor", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&words);
-}
-
-#[test]
-fn a_snapshot_that_is_not_built_is_refused_before_anything_is_connected_to() {
-    let desk = Desk::new().with_pipeline(
-        "pipeline: desk
-source: { kind: postgres, uri: \"postgres://u@127.0.0.1:1/d\", slotName: desk }
-sink: { kind: iceberg, uri: ./warehouse }
-tables: [{ source: public.orders }]
-",
-    );
-    desk.urutau(&["validate", "-f", "pipeline.yaml"]).expect_code(2).expect_words(&["snapshot.mode", "never"]);
 }

@@ -93,7 +93,7 @@ fn the_released_binary_has_no_points_to_park_it_at() {
         "iceberg-swapped",
         "iceberg-record-stored",
     ];
-    for name in names.into_iter().chain(["URUTAU_PARK_AT", "URUTAU_FAULT", "state-first"]) {
+    for name in names.into_iter().chain(["URUTAU_PARK_AT", "URUTAU_FAULT", "state-first", "fence-by-position"]) {
         let held = |binary: Binary| {
             let found = std::process::Command::new("grep").args(["-qaF", "-e", name]).arg(binary.path()).status();
             found.expect("grep starts").success()

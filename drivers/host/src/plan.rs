@@ -198,5 +198,11 @@ pub fn config(
         held_bytes_max: CHUNKS_BYTES_MAX,
         ..config.snapshot
     };
+    #[cfg(feature = "failpoints")]
+    {
+        // The fault that the test of the fence must notice: a chunk is judged by positions, as if what is in the log were visible.
+        let wanted = std::env::var("URUTAU_FAULT").is_ok_and(|fault| fault == "fence-by-position");
+        config.planted = wanted.then_some(kernel::planted::PlantedBug::WatermarkByPosition);
+    }
     Ok(config)
 }

@@ -55,6 +55,10 @@ pub struct TableReport {
     pub commits: u64,
     /// Of which snapshot its copy is: 0 if it was never read beside the log.
     pub generation: u64,
+    /// Rows of snapshots that were taken in this run.
+    pub snapshot_rows: u64,
+    /// Rows of snapshots in whose place the log's were taken, since something had changed them that the snapshot did not see.
+    pub snapshot_rows_dropped: u64,
     /// How far the snapshot is that is being read.
     pub snapshot: Option<SnapshotReport>,
 }
@@ -221,6 +225,8 @@ fn report(pipeline: &str, status: &Status) -> Report {
             rows_committed: table.rows_durable,
             commits: table.commits,
             generation: table.stored.as_ref().map_or(0, |stored| stored.generation),
+            snapshot_rows: table.chunk_rows,
+            snapshot_rows_dropped: table.chunk_rows_dropped,
             snapshot,
         };
         (name.to_string(), report)
@@ -253,6 +259,8 @@ fn publish(report: &Report) {
         gauge!("urutau_table_halted", "table" => name.clone()).set(f64::from(u8::from(table.phase == "halted")));
         counter!("urutau_worker_rows_written_total", "table" => name.clone()).absolute(table.rows_committed);
         let missing = table.snapshot.as_ref().map_or(0, |snapshot| snapshot.ranges_missing);
+        counter!("urutau_snapshot_rows_total", "table" => name.clone()).absolute(table.snapshot_rows);
+        counter!("urutau_snapshot_rows_dropped_total", "table" => name.clone()).absolute(table.snapshot_rows_dropped);
         gauge!("urutau_snapshot_ranges_missing", "table" => name.clone()).set(missing as f64);
     }
 }

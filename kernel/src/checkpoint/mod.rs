@@ -175,6 +175,9 @@ pub(crate) struct Table {
     pub(crate) skip: Option<(Transaction, Coordinate)>,
     pub(crate) durable_commits: u64,
     pub(crate) durable_rows: u64,
+    /// Rows of snapshot chunks that were taken in this life, and those in whose place the log's were.
+    pub(crate) chunk_rows: u64,
+    pub(crate) chunk_rows_dropped: u64,
 }
 
 /// Rows that wait: closed checkpoints beyond this make the table pass over further rows (rule C3).
@@ -211,6 +214,8 @@ impl Table {
             skip: None,
             durable_commits: 0,
             durable_rows: 0,
+            chunk_rows: 0,
+            chunk_rows_dropped: 0,
         }
     }
 

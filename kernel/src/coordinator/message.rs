@@ -530,6 +530,11 @@ pub struct TableStatus {
     pub commits: u64,
     /// It passed over rows and will read them again.
     pub blocked: bool,
+    /// Rows of snapshot chunks that were taken in this life.
+    pub chunk_rows: u64,
+    /// Rows of snapshot chunks in whose place the log's were taken in this life: something touched their keys that the chunk did
+    /// not provably see.
+    pub chunk_rows_dropped: u64,
     /// How far its snapshot is, while one is being read.
     pub snapshot: Option<SnapshotStatus>,
 }

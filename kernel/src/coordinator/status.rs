@@ -233,6 +233,8 @@ impl crate::checkpoint::Table {
             rows_durable: self.durable_rows,
             commits: self.durable_commits,
             blocked: self.blocked.is_some(),
+            chunk_rows: self.chunk_rows,
+            chunk_rows_dropped: self.chunk_rows_dropped,
             snapshot: self.snapshot.as_ref().map(crate::snapshot::Snapshot::status),
         }
     }

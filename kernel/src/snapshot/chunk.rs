@@ -338,6 +338,8 @@ impl Coordinator {
             survived_truncate: touched.truncated() && !kept.is_empty(),
         });
         let count: u64 = kept.iter().map(|rows| u64::from(rows.count())).sum();
+        table.chunk_rows_dropped += dropped.iter().map(|rows| u64::from(rows.count())).sum::<u64>();
+        table.chunk_rows += count;
         table.begin_taking(now);
         if table.open.rows.is_empty() {
             table.open.first_sequence = table.sequence + 1;
