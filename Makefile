@@ -1,12 +1,15 @@
 # Every target is one command for one purpose. What takes more than a line is a script in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run test verify fix bench e2e clean
+.PHONY: help run example-postgres test verify fix bench e2e clean
 
 help: ## what there is
-	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
 
 run: ## build urutau and run the quickstart into a fresh ./warehouse
 	@scripts/quickstart
+
+example-postgres: ## start a PostgreSQL, fill it with a small shop, and copy it while it trades
+	@scripts/example-postgres
 
 test: ## everything that CI runs: formatting, lints, docs, unit, property, simulation and end-to-end tests
 	@scripts/test
@@ -25,4 +28,4 @@ bench: ## rows per CPU-second of the release binary, bytes, commits
 
 clean: ## remove what was built, downloaded and written
 	rm -rf target .cache
-	@if [ -e warehouse/catalog.db ]; then rm -rf warehouse; fi
+	@for place in warehouse warehouse-postgres; do if [ -e $$place/catalog.db ]; then rm -rf $$place; fi; done
