@@ -50,7 +50,7 @@ impl Sink for Pages {
     /// overtaken finds out at its next commit. `writes_ahead`: rows may be staged before the commit before them is durable,
     /// since staging does not look at the table.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true }
     }
 
     async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding> {
@@ -148,7 +148,10 @@ impl TableCommitter for Page {
                 found => CommitOutcome::Conflict { found: found.map(Box::new), token },
             };
         }
-        if request.truncate_first {
+        // A table that is copied anew begins with a commit without rows whose state is of another generation. From there to its
+        // end a reader may see rows of the older copy, or none. A page that shows none has nothing left to sweep.
+        let begins = page.state.as_ref().is_some_and(|found| found.generation != request.state.generation);
+        if request.truncate_first || begins {
             page.rows.clear();
         }
         for staged in &request.staged {

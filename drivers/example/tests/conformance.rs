@@ -112,7 +112,7 @@ struct PagesPlace(Directory);
 impl SinkHarness for PagesInDirectories {
     fn abilities(&self) -> SinkAbilities {
         SinkAbilities {
-            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false },
+            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true },
             modes: vec![Mode::Upsert],
             reads_back: true,
             foreign_commit: false,

@@ -109,7 +109,8 @@ impl NullSink {
 #[async_trait]
 impl Sink for NullSink {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
+        // It sweeps: of no row anything is left.
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true }
     }
 
     async fn preflight(&self, _tables: &[SinkTable]) -> Vec<Finding> {

@@ -3,6 +3,9 @@
 //! `WithData`: staged rows are kept aside, a commit makes them and the state visible in one act, by compare-and-set on the
 //! token. `AfterData`: written rows are visible at once and idempotent by version; a commit only adds a state, without
 //! asking what is there, and of all states the one with the highest (incarnation, commit) counts (rule R3).
+//!
+//! Rows have their versions, so a sweep removes those below the `begun` of its state: in the commit itself, or, `AfterData`, right
+//! before its state is added, where nobody sees them any more since the generation began (rule G2).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,6 +73,7 @@ struct Image {
 struct Kept {
     state: TableState,
     token: u64,
+    /// What was there before, in the order in which it was replaced or removed.
     replaced: Vec<(Vec<u8>, Option<Image>)>,
     /// How many rows `appended` had, and all of them if the commit removed them first.
     appended: usize,
@@ -185,6 +189,12 @@ impl Table {
         replaced
     }
 
+    /// Removes the images below a version, tombstones too. Answers what it removed.
+    fn sweep(&mut self, begun: Version) -> Vec<(Vec<u8>, Option<Image>)> {
+        let older: Vec<(Vec<u8>, Image)> = self.rows.extract_if(.., |_, image| image.version < begun).collect();
+        older.into_iter().map(|(key, image)| (key, Some(image))).collect()
+    }
+
     /// Without the rows that the table's state covers, if that is the table's mode.
     fn refuse_covered(&self, rows: Netted) -> Result<Netted, Error> {
         match (self.mode, self.states.last()) {
@@ -220,7 +230,7 @@ fn without_covered(rows: Netted, state: &TableState) -> Result<Netted, Error> {
 #[async_trait]
 impl Sink for MemorySink {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: self.kind, writes_ahead: true, truncates: true, sweeps: false }
+        Capabilities { state: self.kind, writes_ahead: true, truncates: true, sweeps: true }
     }
 
     async fn preflight(&self, _tables: &[SinkTable]) -> Vec<Finding> {
@@ -309,6 +319,9 @@ impl TableCommitter for OpenTable {
                 state => CommitOutcome::Conflict { found: state.map(Box::new), token: found.token },
             };
         }
+        if request.sweep && table.mode != Mode::Upsert {
+            return CommitOutcome::Rejected { why: format!("'{}' is appended to: no generation of it is swept", self.target) };
+        }
         let appended = table.appended.len();
         let (mut replaced, mut truncated) = (Vec::new(), Vec::new());
         if self.kind == StateWrite::WithData {
@@ -317,6 +330,9 @@ impl TableCommitter for OpenTable {
                 truncated = std::mem::take(&mut table.appended);
             }
             staged.iter().for_each(|rows| replaced.extend(table.apply(rows)));
+        }
+        if request.sweep {
+            replaced.extend(table.sweep(request.state.begun));
         }
         table.token = next;
         table.states.push(Kept { state: request.state.clone(), token: next, replaced, appended, truncated });

@@ -27,6 +27,9 @@ pub(crate) enum Fault {
     KeepsOldImages,
     IgnoresDeletes,
     IgnoresTruncate,
+    IgnoresSweep,
+    ForgetsBeginnings,
+    SweepsEverything,
     MergesEqualRows,
     AddsCoveredRows,
     EmptiesOnStateOnly,
@@ -56,6 +59,9 @@ pub(crate) const SINK_FAULTS: &[(Fault, &str, StateWrite)] = &[
     (KeepsOldImages, "one-image-per-key", WithData),
     (IgnoresDeletes, "deletes-remove", WithData),
     (IgnoresTruncate, "truncate-first", WithData),
+    (IgnoresSweep, "resnapshot-leaves-no-ghost", WithData),
+    (ForgetsBeginnings, "resnapshot-leaves-no-ghost", WithData),
+    (SweepsEverything, "a-sweep-spares-its-generation", WithData),
     (MergesEqualRows, "append-keeps-every-row-once", WithData),
     (AddsCoveredRows, "covered-rows-are-refused", WithData),
     (EmptiesOnStateOnly, "state-only-commit-keeps-data", WithData),
@@ -85,7 +91,7 @@ pub(crate) struct BrokenSinks {
 /// What the faults need to remember, over all openings of a place.
 #[derive(Default)]
 struct Memory {
-    /// Every image that a key ever had, until it was deleted.
+    /// Every image that a key ever had, until it was deleted or the table was copied anew.
     images: BTreeMap<i64, Vec<Word>>,
     /// The wrong token of each right one, and the right one that it stands for now.
     tokens: BTreeMap<String, Token>,
@@ -113,6 +119,8 @@ struct BrokenTable {
     sink: BrokenSink,
     table: SinkTable,
     inner: TableSink,
+    /// The generation that began while this was open.
+    began: Option<u64>,
 }
 
 #[async_trait]
@@ -195,6 +203,13 @@ impl BrokenSink {
         dead.into_iter().map(|(_, rows)| rows).collect()
     }
 
+    /// The generation of the newest state that was committed.
+    fn generation_of(&self, table: &SinkTable) -> Option<u64> {
+        let memory = self.memory.lock().unwrap();
+        let mut of_table = memory.states.iter().rev().filter(|(target, _)| *target == table.target);
+        of_table.next().map(|(_, state)| state.generation)
+    }
+
     /// The table as the sink in memory is told about it.
     fn told(&self, table: &SinkTable) -> SinkTable {
         let lenient = self.fault == AddsCoveredRows && table.mode == Mode::AppendIdempotent;
@@ -253,7 +268,7 @@ impl Sink for BrokenSink {
     async fn open(&self, table: &SinkTable, incarnation: Incarnation) -> Result<TableSink, Error> {
         let half = async || -> Result<BrokenTable, Error> {
             let inner = self.inner.open(table, incarnation).await?;
-            Ok(BrokenTable { sink: self.clone(), table: table.clone(), inner })
+            Ok(BrokenTable { sink: self.clone(), table: table.clone(), inner, began: None })
         };
         Ok(TableSink { writer: Box::new(half().await?), committer: Box::new(half().await?) })
     }
@@ -307,7 +322,13 @@ impl BrokenTable {
         let truncate_first = match self.sink.fault {
             IgnoresTruncate => false,
             EmptiesOnStateOnly => state_only || request.truncate_first,
+            SweepsEverything => request.sweep || request.truncate_first,
             _ => request.truncate_first,
+        };
+        let sweep = match self.sink.fault {
+            IgnoresSweep => false,
+            ForgetsBeginnings => request.sweep && self.began == Some(request.state.generation),
+            _ => request.sweep,
         };
         CommitRequest {
             token: self.sink.meant(&request.token),
@@ -315,7 +336,7 @@ impl BrokenTable {
             staged,
             schema: request.schema.clone(),
             truncate_first,
-            sweep: request.sweep,
+            sweep,
         }
     }
 }
@@ -323,6 +344,9 @@ impl BrokenTable {
 #[async_trait]
 impl TableCommitter for BrokenTable {
     async fn commit(&mut self, request: &CommitRequest) -> CommitOutcome {
+        if self.sink.generation_of(&self.table) != Some(request.state.generation) {
+            self.began = Some(request.state.generation);
+        }
         let mut request = self.spoilt(request).await;
         let (again, compacted) = {
             let memory = self.sink.memory.lock().unwrap();
@@ -377,6 +401,9 @@ impl BrokenTable {
     fn landed(&self, request: &CommitRequest) {
         let mut memory = self.sink.memory.lock().unwrap();
         memory.states.push((self.table.target.clone(), request.state.clone()));
+        if request.state.generation > 0 {
+            memory.images.clear();
+        }
         let committed = |staged: &Weak<Staged>| request.staged.iter().any(|one| staged.as_ptr() == Arc::as_ptr(one));
         memory.staged.retain(|(staged, _)| !committed(staged));
         if self.sink.fault == SharesTokens {

@@ -16,7 +16,7 @@ pub(crate) struct MemoryPlace(pub(crate) MemorySink);
 
 pub(crate) fn abilities(kind: StateWrite) -> SinkAbilities {
     SinkAbilities {
-        capabilities: Capabilities { state: kind, writes_ahead: true, truncates: true, sweeps: false },
+        capabilities: Capabilities { state: kind, writes_ahead: true, truncates: true, sweeps: true },
         modes: modes(kind),
         reads_back: true,
         foreign_commit: true,

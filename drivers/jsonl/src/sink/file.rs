@@ -225,7 +225,7 @@ impl TableFile {
     fn write(&self, at: u64, checkpoint: &Checkpoint<'_>, token: &str) -> io::Result<()> {
         (&self.file).seek(SeekFrom::Start(at))?;
         let mut out = Summed { inner: BufWriter::with_capacity(64 << 10, &self.file), hasher: crc32fast::Hasher::new() };
-        if checkpoint.truncate_first {
+        if checkpoint.empties {
             out.write_all(b"{\"op\":\"t\"}\n")?;
         }
         for part in checkpoint.parts {
@@ -246,7 +246,8 @@ impl TableFile {
 
 /// What a commit adds to a file.
 pub(super) struct Checkpoint<'a> {
-    pub(super) truncate_first: bool,
+    /// Nothing that stands before it counts any more.
+    pub(super) empties: bool,
     pub(super) parts: &'a [StagedRows],
     pub(super) state: &'a TableState,
 }

@@ -136,7 +136,7 @@ fn mode(mode: Mode) -> &'static str {
 #[async_trait]
 impl Sink for JsonlSink {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true }
     }
 
     async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding> {

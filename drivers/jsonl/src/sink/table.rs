@@ -1,4 +1,9 @@
 //! An open table: rows are staged in files of their own, a commit copies them to the end of the table's file.
+//!
+//! A table that is copied anew is emptied by the commit that begins the generation, with the line that a TRUNCATE has. A reader
+//! may see nothing of a key that the new copy has not come to yet, every reader knows that line, and nothing needs to be
+//! remembered until the sweep, which has nothing left to do. To remove only what was not written again would take all keys of
+//! the file, or a second kind of line that each reader had to learn.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -105,7 +110,9 @@ impl TableCommitter for Committer {
             names: self.0.names.clone(),
             token: request.token.clone(),
             state: request.state.clone(),
+            mode: self.0.table.mode,
             truncate_first: request.truncate_first,
+            sweep: request.sweep,
             parts,
         };
         let outcome = match exclusively(&self.0.names.lock, move || commit.run()).await {
@@ -166,7 +173,9 @@ struct Commit {
     names: Names,
     token: Token,
     state: TableState,
+    mode: Mode,
     truncate_first: bool,
+    sweep: bool,
     parts: Vec<StagedRows>,
 }
 
@@ -183,12 +192,17 @@ impl Commit {
                 newest => CommitOutcome::Conflict { found: newest.map(|(state, _)| Box::new(state)), token },
             });
         }
+        if self.sweep && self.mode != Mode::Upsert {
+            let why = "the table keeps every row, and was to lose those of an older copy; report this as a bug";
+            return Ok(CommitOutcome::Rejected { why: why.into() });
+        }
         if let Some(gone) = self.parts.iter().find(|part| !part.path.exists()) {
             let why = format!("{} was removed by somebody else; resume the table to write its rows again", gone.path.display());
             return Ok(CommitOutcome::Rejected { why });
         }
         file.cut_off(&stand)?;
-        let checkpoint = Checkpoint { truncate_first: self.truncate_first, parts: &self.parts, state: &self.state };
+        let empties = self.truncate_first || self.begins_after(stand.newest.as_ref().map(|(state, _)| state));
+        let checkpoint = Checkpoint { empties, parts: &self.parts, state: &self.state };
         Ok(match file.append(&stand, &checkpoint) {
             Ok(token) => {
                 self.parts.iter().for_each(|part| drop(fs::remove_file(&part.path)));
@@ -200,6 +214,13 @@ impl Commit {
             Err(NotAppended::Failed(error)) => CommitOutcome::Rejected { why: error.to_string() },
             Err(NotAppended::Unknown(why)) => CommitOutcome::Unknown { why },
         })
+    }
+}
+
+impl Commit {
+    /// Does it begin another generation than the one that it found?
+    fn begins_after(&self, found: Option<&TableState>) -> bool {
+        self.mode == Mode::Upsert && found.is_some_and(|found| found.generation != self.state.generation)
     }
 }
 

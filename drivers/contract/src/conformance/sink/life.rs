@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::id::{AttemptId, CommitId, Identity, Incarnation, StreamName, Token, Version};
 use kernel::outcome::CommitOutcome;
 use kernel::position::{Cut, LogIdentity, Offset, Position, Transaction};
-use kernel::state::{Ancestors, FORMAT, TableState};
+use kernel::state::{Ancestors, FORMAT, Range, TableState};
 
 use super::{SinkAbilities, SinkPlace};
 use crate::conformance::tables::{self, Say, Word};
@@ -99,10 +99,10 @@ impl<'a> Life<'a> {
             commit: self.commit_id(self.commits + 1),
             ancestors,
             sequence: self.sequence,
-            generation: 0,
+            generation: known.map_or(0, |state| state.generation),
             base: Position::START,
             begun: known.map_or(Version(0), |state| state.begun),
-            tiling: Vec::new(),
+            tiling: known.map(|state| state.tiling.clone()).unwrap_or_default(),
             in_doubt: Vec::new(),
             ahead: Position::START,
             schema: None,
@@ -184,6 +184,31 @@ impl<'a> Life<'a> {
 
     pub(super) async fn discard_older(&mut self) {
         self.open.committer.discard_older(self.incarnation).await;
+    }
+
+    /// Begins a generation: a commit without rows, whose `begun` lies above every version that any life has handed out.
+    pub(super) async fn begin_generation(&mut self) -> Held {
+        let mut request = self.request(Vec::new());
+        request.state.generation += 1;
+        request.state.ancestors = Ancestors::default();
+        request.state.begun = Version::new(self.incarnation, self.sequence);
+        request.state.tiling = vec![Range { end: None, durable: false }];
+        self.sequence += 1;
+        self.durable(&request).await
+    }
+
+    /// The last commit of a generation: rows, if there are any, and the removal of what older ones left.
+    pub(super) async fn sweep(&mut self, says: &[Say]) -> Result<CommitRequest, String> {
+        let staged = if says.is_empty() { Vec::new() } else { vec![self.write(says).await?] };
+        let mut request = CommitRequest { sweep: true, ..self.request(staged) };
+        request.state.tiling = Vec::new();
+        self.durable(&request).await?;
+        Ok(request)
+    }
+
+    /// What a reader sees now.
+    pub(super) async fn seen(&mut self) -> Result<Vec<Word>, String> {
+        self.place.visible_rows(&self.table).await.map_err(failed("reading the rows"))
     }
 
     /// A reader sees exactly these rows, in any order; not asked where a sink's rows cannot be read.

@@ -1,5 +1,6 @@
 //! The laws of sinks.
 
+mod generations;
 mod life;
 mod lives;
 mod outcomes;
@@ -121,6 +122,18 @@ pub const LAWS: &[SinkLaw] = &[
         run: |harness| Box::pin(visible::truncate_first(harness)),
     },
     SinkLaw {
+        name: "resnapshot-leaves-no-ghost",
+        statement: "after the sweep of a generation no row of an older one is seen that was not written again, whoever lived in between",
+        exempt: sweeps,
+        run: |harness| Box::pin(generations::resnapshot_leaves_no_ghost(harness)),
+    },
+    SinkLaw {
+        name: "a-sweep-spares-its-generation",
+        statement: "a sweep removes no row that its generation wrote, of keys old or new, nor of a first generation any",
+        exempt: sweeps,
+        run: |harness| Box::pin(generations::a_sweep_spares_its_generation(harness)),
+    },
+    SinkLaw {
         name: "append-keeps-every-row-once",
         statement: "where every change is a row, each row of each commit is there once, equal ones too",
         exempt: |can| rows_of(can, Mode::Append),
@@ -236,6 +249,10 @@ fn keyed(can: &SinkAbilities) -> Option<&'static str> {
 
 fn keyed_rows(can: &SinkAbilities) -> Option<&'static str> {
     keyed(can).or((!can.reads_back).then_some("the sink's rows cannot be read"))
+}
+
+fn sweeps(can: &SinkAbilities) -> Option<&'static str> {
+    keyed_rows(can).or((!can.capabilities.sweeps).then_some("the sink does not remove what an older generation left"))
 }
 
 fn rows_of(can: &SinkAbilities, mode: Mode) -> Option<&'static str> {

@@ -97,6 +97,68 @@ async fn in_append_every_change_is_a_row_with_its_operation_and_metadata() {
     assert_eq!(content.lines().skip(1).take(4).collect::<Vec<_>>(), expected);
 }
 
+/// A commit of a generation.
+async fn of_generation(desk: &mut Desk, generation: u64, rows: Option<Netted>, sweep: bool) -> CommitRequest {
+    let request = match rows {
+        Some(rows) => desk.request(rows).await,
+        None => {
+            desk.commits += 1;
+            let (token, state) = (desk.token().await, state(desk.commits));
+            CommitRequest { token, state, staged: Vec::new(), schema: None, truncate_first: false, sweep: false }
+        }
+    };
+    let state = TableState { generation, ..request.state.clone() };
+    CommitRequest { state, sweep, ..request }
+}
+
+#[tokio::test]
+async fn a_table_that_is_copied_anew_is_emptied_where_that_begins() {
+    let (directory, sink) = sink().await;
+    let orders = orders(Mode::Upsert);
+    let mut desk = Desk::new(&sink, orders.clone()).await;
+    let ops = || {
+        let op = |line: &Json| line["op"].as_str().map(str::to_owned);
+        committed(&path_of(&directory)).iter().filter_map(op).collect::<Vec<_>>()
+    };
+    let mut expected: Vec<&str> = Vec::new();
+    for generation in 1..3 {
+        let beginning = of_generation(&mut desk, generation, None, false).await;
+        for _ in 0..2 {
+            let outcome = desk.open.committer.commit(&beginning).await;
+            assert!(matches!(outcome, CommitOutcome::Durable { .. }), "{outcome:?}");
+        }
+        // Where nothing stands before it there is nothing to empty.
+        expected.extend((generation > 1).then_some("t"));
+        assert_eq!(ops(), expected, "generation {generation}");
+        let word = format!("copy {generation}");
+        let rows = inserted(&orders, &[(1, word.as_str()), (generation as i64 + 10, word.as_str())]);
+        let request = of_generation(&mut desk, generation, Some(rows), false).await;
+        desk.open.committer.commit(&request).await;
+        let request = of_generation(&mut desk, generation, None, true).await;
+        let outcome = desk.open.committer.commit(&request).await;
+        assert!(matches!(outcome, CommitOutcome::Durable { .. }), "{outcome:?}");
+        expected.extend(["u", "u"]);
+        assert_eq!(ops(), expected, "generation {generation}");
+    }
+    let rows: Vec<String> = rows_of(&path_of(&directory)).iter().map(|row| format!("{} {}", row["id"], row["name"])).collect();
+    assert_eq!(rows, ["12 \"copy 2\"", "1 \"copy 2\""]);
+}
+
+#[tokio::test]
+async fn a_table_that_keeps_every_row_is_never_emptied_by_a_generation() {
+    let (directory, sink) = sink().await;
+    let orders = orders(Mode::Append);
+    let mut desk = Desk::new(&sink, orders.clone()).await;
+    desk.commit(inserted(&orders, &[(1, "one")])).await;
+    let rows = inserted(&orders, &[(2, "two")]);
+    let request = of_generation(&mut desk, 1, Some(rows), false).await;
+    assert!(matches!(desk.open.committer.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(rows_of(&path_of(&directory)).len(), 2);
+    let request = of_generation(&mut desk, 1, None, true).await;
+    assert!(matches!(desk.open.committer.commit(&request).await, CommitOutcome::Rejected { .. }));
+    assert_eq!(rows_of(&path_of(&directory)).len(), 2);
+}
+
 #[tokio::test]
 async fn a_truncate_is_a_line_before_the_rows_that_follow_it() {
     let (directory, sink) = sink().await;

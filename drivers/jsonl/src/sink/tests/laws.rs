@@ -22,7 +22,7 @@ impl Place {
 impl SinkHarness for Files {
     fn abilities(&self) -> SinkAbilities {
         SinkAbilities {
-            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false },
+            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true },
             modes: vec![Mode::Upsert, Mode::Append, Mode::AppendIdempotent],
             reads_back: true,
             foreign_commit: false,
