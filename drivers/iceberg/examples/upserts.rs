@@ -1,26 +1,30 @@
 //! Measures the way from netted rows to committed Parquet files and deletion vectors: rows per CPU second, bytes, commits.
 //!
 //! ```text
-//! cargo run --release -p iceberg-sink --example upserts -- [DIRECTORY] [--commits N] [--rows N] [--keys N] [--keep]
+//! cargo run --release -p iceberg-sink --example upserts -- [DIRECTORY] [--commits N] [--rows N] [--keys N] [--anew N] [--keep]
 //! ```
 //!
 //! Ten columns (long key, string, decimal, double, two timestamps, date, uuid, binary, int), half of them random, commits
 //! of `--rows` rows (100,000) whose keys are drawn from `--keys` (as many as half of all rows). CPU time is that of the
-//! whole process, all threads, user and system; making the rows is measured apart and left out.
+//! whole process, all threads, user and system; making the rows is measured apart and left out. With `--anew N` the last N
+//! commits copy the table anew: the last one removes what was there before them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
-use contract::kernel::id::{AttemptId, CommitId, Incarnation, Version};
+use contract::kernel::id::{AttemptId, CommitId, Incarnation, Token, Version};
 use contract::kernel::outcome::CommitOutcome;
 use contract::kernel::position::{Coordinate, Cut, LogIdentity, Offset, Position, Transaction};
 use contract::kernel::state::{Ancestors, FORMAT, TableState};
 use contract::rows::net::ReadRun;
 use contract::rows::{Column, EncodedKeys, Netted, Operation, RowPhase, TableSchema, Tail, TransactionRun, Type};
-use contract::{CommitRequest, Mode, Sink, SinkTable};
+use contract::{CommitRequest, Mode, Sink, SinkTable, Staged, TableSink};
 use iceberg_sink::IcebergSink;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -33,29 +37,29 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut token = sink.recover(&table).await?.token;
     let mut open = sink.open(&table, Incarnation(1)).await?;
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let (mut making, mut ancestors) = (0.0, Ancestors::default());
+    let (mut making, mut line, mut copied) = (0.0, Line::default(), HashSet::new());
     let (start, cpu) = (Instant::now(), cpu_seconds());
     for number in 1..=asked.commits {
         let begun = cpu_seconds();
         let rows = netted(&table, &mut random, &asked, number)?;
         making += cpu_seconds() - begun;
+        let is_anew = number + asked.anew > asked.commits;
+        if is_anew && line.generation == 0 {
+            line.generation = 1;
+            token = commit(&mut open, line.request(token, number, Vec::new(), false)).await?;
+        }
+        if is_anew {
+            copied.extend(rows.upserts.column(0).as_primitive::<Int64Type>().values().iter().copied());
+        }
         let attempt = AttemptId { incarnation: Incarnation(1), number };
-        let staged = open.writer.write(attempt, rows).await?;
-        let commit = CommitId { incarnation: Incarnation(1), number };
-        let state = state(commit, &ancestors, number);
-        let request = CommitRequest {
-            token: token.clone(),
-            state,
-            staged: vec![Arc::new(staged)],
-            schema: None,
-            truncate_first: false,
-            sweep: false,
-        };
-        token = match open.committer.commit(&request).await {
-            CommitOutcome::Durable { token } => token,
-            other => return Err(format!("commit {number}: {other:?}").into()),
-        };
-        ancestors.push(commit);
+        let staged = vec![Arc::new(open.writer.write(attempt, rows).await?)];
+        let (last, began) = (Instant::now(), cpu_seconds());
+        let sweep = is_anew && number == asked.commits;
+        token = commit(&mut open, line.request(token, number, staged, sweep)).await?;
+        if sweep {
+            let (wall, cpu) = (last.elapsed().as_secs_f64(), cpu_seconds() - began);
+            say(&format!("the sweep took {wall:.2} s wall, {cpu:.2} CPU s; {} keys were copied anew", copied.len()));
+        }
     }
     let (used, wall) = (cpu_seconds() - cpu - making, start.elapsed().as_secs_f64());
     let written = asked.commits * asked.rows;
@@ -76,9 +80,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+async fn commit(open: &mut TableSink, request: CommitRequest) -> Result<Token, Box<dyn std::error::Error>> {
+    match open.committer.commit(&request).await {
+        CommitOutcome::Durable { token } => Ok(token),
+        other => Err(format!("commit {}: {other:?}", request.state.commit).into()),
+    }
+}
+
 struct Asked {
     directory: PathBuf,
     commits: u64,
+    /// So many of the commits, the last ones, copy the table anew.
+    anew: u64,
     rows: u64,
     keys: u64,
     keep: bool,
@@ -87,12 +100,14 @@ struct Asked {
 impl Asked {
     fn from_arguments() -> Result<Self, Box<dyn std::error::Error>> {
         let unique = format!("urutau-upserts-{}", std::process::id());
-        let mut asked = Self { directory: std::env::temp_dir().join(unique), commits: 10, rows: 100_000, keys: 0, keep: false };
+        let mut asked =
+            Self { directory: std::env::temp_dir().join(unique), commits: 10, anew: 0, rows: 100_000, keys: 0, keep: false };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut number = || arguments.next().ok_or("a number is missing")?.parse::<u64>().map_err(|e| e.to_string());
             match argument.as_str() {
                 "--commits" => asked.commits = number()?,
+                "--anew" => asked.anew = number()?,
                 "--rows" => asked.rows = number()?,
                 "--keys" => asked.keys = number()?,
                 "--keep" => asked.keep = true,
@@ -135,7 +150,7 @@ fn netted(table: &SinkTable, random: &mut Random, asked: &Asked, number: u64) ->
     let count = usize::try_from(asked.rows)?;
     let start = random.next() % asked.keys;
     let ids: Vec<i64> = (0..asked.rows).map(|i| ((start + i * 7_919) % asked.keys) as i64).collect();
-    let distinct: std::collections::HashSet<i64> = ids.iter().copied().collect();
+    let distinct: HashSet<i64> = ids.iter().copied().collect();
     let ids: Vec<i64> =
         if distinct.len() == count { ids } else { (0..asked.rows).map(|i| ((start + i) % asked.keys) as i64).collect() };
     let (mut names, mut tokens, mut bytes) = (StringBuilder::new(), FixedSizeBinaryBuilder::new(16), BinaryBuilder::new());
@@ -185,22 +200,41 @@ fn netted(table: &SinkTable, random: &mut Random, asked: &Asked, number: u64) ->
     })
 }
 
-fn state(commit: CommitId, ancestors: &Ancestors, number: u64) -> TableState {
-    TableState {
-        format: FORMAT,
-        cut: Cut::at(Position::of("log".into(), Offset(number + 1))),
-        identity: LogIdentity::default(),
-        incarnation: Incarnation(1),
-        commit,
-        ancestors: ancestors.clone(),
-        sequence: 0,
-        generation: 0,
-        base: Position::START,
-        begun: Version(0),
-        tiling: Vec::new(),
-        in_doubt: Vec::new(),
-        ahead: Position::START,
-        schema: None,
+/// Where the table stands.
+#[derive(Default)]
+struct Line {
+    commits: u64,
+    ancestors: Ancestors,
+    generation: u64,
+}
+
+impl Line {
+    /// The next commit.
+    fn request(&mut self, token: Token, number: u64, staged: Vec<Arc<Staged>>, sweep: bool) -> CommitRequest {
+        self.commits += 1;
+        let commit = CommitId { incarnation: Incarnation(1), number: self.commits };
+        let state = self.state(commit, number);
+        self.ancestors.push(commit);
+        CommitRequest { token, state, staged, schema: None, truncate_first: false, sweep }
+    }
+
+    fn state(&self, commit: CommitId, number: u64) -> TableState {
+        TableState {
+            format: FORMAT,
+            cut: Cut::at(Position::of("log".into(), Offset(number + 1))),
+            identity: LogIdentity::default(),
+            incarnation: Incarnation(1),
+            commit,
+            ancestors: self.ancestors.clone(),
+            sequence: 0,
+            generation: self.generation,
+            base: Position::START,
+            begun: Version(0),
+            tiling: Vec::new(),
+            in_doubt: Vec::new(),
+            ahead: Position::START,
+            schema: None,
+        }
     }
 }
 

@@ -85,8 +85,7 @@ impl OpenTable {
     /// The name of the `count`-th data file of an attempt. Made anew each time: an attempt may be written again after a
     /// failure, and a name is used once.
     pub(crate) fn data_file_name(&self, attempt: AttemptId, count: usize) -> String {
-        let life = life_prefix(attempt.incarnation);
-        format!("{}/{life}a{}-{count:03}-{}.parquet", self.data_directory(), attempt.number, unique())
+        data_file_name(&self.data_directory(), attempt, count)
     }
 
     /// The name of a file that a commit of this life writes: `vectors`, a manifest, a list.
@@ -105,6 +104,28 @@ pub(crate) fn metadata_directory(loaded: &Loaded) -> String {
     format!("{}/metadata", loaded.metadata.location())
 }
 
+fn data_file_name(directory: &str, attempt: AttemptId, count: usize) -> String {
+    format!("{directory}/{}a{}-{count:03}-{}.parquet", life_prefix(attempt.incarnation), attempt.number, unique())
+}
+
+/// Does a data file have a name as [`data_file_name`] gives them? No other writer's names look so.
+pub(crate) fn is_named_as_ours(location: &str) -> bool {
+    let name = location.rsplit('/').next().unwrap_or(location);
+    let Some(parts) = name.strip_suffix(".parquet").map(|name| name.split('-').collect::<Vec<_>>()) else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match parts[..] {
+        [_, attempt, count, unique] => {
+            life_of(name).is_some()
+                && attempt.strip_prefix('a').is_some_and(is_number)
+                && count.len() >= 3
+                && is_number(count)
+                && unique.len() == UNIQUE_LENGTH
+                && unique.bytes().all(|b| b.is_ascii_hexdigit())
+        }
+        _ => false,
+    }
+}
+
 /// What the name of each file of a life begins with.
 fn life_prefix(incarnation: Incarnation) -> String {
     format!("i{incarnation}-")
@@ -118,8 +139,10 @@ pub(crate) fn life_of(location: &str) -> Option<Incarnation> {
     canonical.then(|| number.parse().ok()).flatten().map(Incarnation)
 }
 
+const UNIQUE_LENGTH: usize = 12;
+
 fn unique() -> String {
-    uuid::Uuid::new_v4().simple().to_string()[..12].to_owned()
+    uuid::Uuid::new_v4().simple().to_string()[..UNIQUE_LENGTH].to_owned()
 }
 
 #[cfg(test)]
@@ -134,5 +157,26 @@ mod tests {
         assert_eq!(life_of("file:///w/t/data/i-1.parquet"), None);
         assert_eq!(life_of("file:///w/t/data/i+1-x.parquet"), None);
         assert_eq!(life_of("file:///w/t/metadata/i99999999999-x.avro"), None);
+    }
+
+    #[test]
+    fn a_data_file_is_known_by_its_name() {
+        for (life, number, count) in [(1, 1, 1), (12, 7_000_000_000, 999), (4_000_000, 0, 1_000)] {
+            let name = data_file_name("file:///w/t/data", AttemptId { incarnation: Incarnation(life), number }, count);
+            assert!(is_named_as_ours(&name), "{name}");
+        }
+        for name in [
+            "00000-0-f3d1a1c4-8a1e-4f6e-9a55-0c7b3f1f8f01-0-00001.parquet",
+            "part-00000-f3d1a1c4.c000.snappy.parquet",
+            "i1-a1-001-0123456789ab.orc",
+            "i1-a1-001-0123456789abc.parquet",
+            "i1-a1-001-0123456789xy.parquet",
+            "i1-1-001-0123456789ab.parquet",
+            "i1-a1-1-0123456789ab.parquet",
+            "i1-a1-001-x-0123456789ab.parquet",
+            "i1-vectors-0123456789ab.puffin",
+        ] {
+            assert!(!is_named_as_ours(&format!("file:///w/t/data/{name}")), "{name}");
+        }
     }
 }

@@ -97,7 +97,7 @@ impl IcebergSink {
 impl Sink for IcebergSink {
     fn capabilities(&self) -> Capabilities {
         // Rows are located when they are committed, so that they may be written before.
-        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false }
+        Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true }
     }
 
     async fn preflight(&self, tables: &[SinkTable]) -> Vec<Finding> {

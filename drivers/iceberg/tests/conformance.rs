@@ -28,7 +28,7 @@ struct Place {
 impl SinkHarness for Harness {
     fn abilities(&self) -> SinkAbilities {
         SinkAbilities {
-            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: false },
+            capabilities: Capabilities { state: StateWrite::WithData, writes_ahead: true, truncates: true, sweeps: true },
             modes: vec![Mode::Upsert, Mode::Append, Mode::AppendIdempotent],
             reads_back: true,
             foreign_commit: true,

@@ -30,7 +30,7 @@ fn has_landed(request: &CommitRequest, found: &TableState) -> bool {
 }
 
 pub(super) fn has_data(request: &CommitRequest) -> bool {
-    request.truncate_first || !request.staged.is_empty()
+    request.truncate_first || request.sweep || !request.staged.is_empty()
 }
 
 impl Standing {

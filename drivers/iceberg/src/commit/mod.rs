@@ -10,23 +10,24 @@
 
 mod judge;
 mod prepare;
+mod sweep;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use contract::{CommitRequest, Error, Kind, Staged, TableCommitter, Versioned, async_trait};
-use iceberg::TableUpdate;
 use kernel::id::{CommitId, Incarnation};
 use kernel::outcome::CommitOutcome;
 
 use self::judge::{has_data, judge};
 use self::prepare::{Job, Prepared, index_at};
+use self::sweep::removes;
 use crate::blocking;
 use crate::catalog::{About, Commit, Loaded, Outcome};
 use crate::delta::{garbage, requirements, unnamed};
 use crate::index::KeyIndex;
 use crate::open::OpenTable;
-use crate::state::{SNAPSHOT, Standing, entries, standing, token};
+use crate::state::{Began, Standing, entries, properties, standing, token};
 use crate::table::{self, Step};
 use crate::write::StagedPart;
 
@@ -75,16 +76,17 @@ impl Committer {
         if let Some(outcome) = judge(request, &found, token(&loaded)) {
             return Ok(outcome);
         }
+        let began = Began::of(&request.state, &found, &loaded.metadata);
         #[cfg(feature = "failpoints")]
         if crate::failpoint::state_first() {
-            loaded = self.commit_state_first(&loaded, request).await?;
+            loaded = self.commit_state_first(&loaded, request, began).await?;
         }
         let is_state_only =
             !has_data(request) && found.describes_same_data(&request.state) && !self.changes_columns(request, &loaded)?;
         if is_state_only && self.table.catalog.compares_metadata() {
-            return self.commit_state(&loaded, &found, request).await;
+            return self.commit_state(&loaded, &found, request, began).await;
         }
-        self.commit_data(loaded, request).await
+        self.commit_data(loaded, request, began).await
     }
 
     /// Rows lie in the table under the schema that its state names, or a reader would not find their columns
@@ -103,15 +105,15 @@ impl Committer {
     }
 
     /// A state of the same data: the properties change, no snapshot is made.
-    async fn commit_state(&mut self, base: &Loaded, found: &Standing, request: &CommitRequest) -> Result<CommitOutcome, Error> {
-        let mut updates = entries(&self.table.pipeline, &request.state);
-        let mut changes = Vec::new();
-        match found.snapshot {
-            Some(id) => drop(updates.insert(SNAPSHOT.to_owned(), id.to_string())),
-            None => changes.push(TableUpdate::RemoveProperties { removals: vec![SNAPSHOT.to_owned()] }),
-        }
-        changes.push(TableUpdate::SetProperties { updates });
-        let commit = Commit { base, requirements: requirements(&base.metadata), updates: changes, about: About::Data };
+    async fn commit_state(
+        &mut self,
+        base: &Loaded,
+        found: &Standing,
+        request: &CommitRequest,
+        began: Option<Began>,
+    ) -> Result<CommitOutcome, Error> {
+        let updates = properties(&base.metadata, &self.table.pipeline, &request.state, began, found.snapshot);
+        let commit = Commit { base, requirements: requirements(&base.metadata), updates, about: About::Data };
         match self.table.catalog.commit(commit).await {
             Outcome::Committed { now, forgotten } => {
                 blocking::delete_quietly(Arc::clone(&self.table.storage), forgotten).await;
@@ -124,7 +126,7 @@ impl Committer {
         }
     }
 
-    async fn commit_data(&mut self, base: Loaded, request: &CommitRequest) -> Result<CommitOutcome, Error> {
+    async fn commit_data(&mut self, base: Loaded, request: &CommitRequest, began: Option<Began>) -> Result<CommitOutcome, Error> {
         let step = self.table.step(request.schema.as_ref())?;
         self.check_parts(request, &step)?;
         let job = Job {
@@ -133,17 +135,16 @@ impl Committer {
             schema: self.table.layouts.change(&step, &base.metadata)?,
             step,
             staged: request.staged.clone(),
-            truncates: request.truncate_first,
-            summary: entries(&self.table.pipeline, &request.state),
+            removes: removes(&self.table, request, began)?,
+            summary: entries(&self.table.pipeline, &request.state, began),
         };
         let index = self.index.take();
         let (index, prepared) = blocking::run(move || Ok(job.prepare(index))).await?;
         self.index = index;
         let prepared = prepared?;
         let mut updates = prepared.delta.updates.clone();
-        let mut properties = entries(&self.table.pipeline, &request.state);
-        properties.insert(SNAPSHOT.to_owned(), prepared.delta.snapshot_id.to_string());
-        updates.push(TableUpdate::SetProperties { updates: properties });
+        let snapshot = Some(prepared.delta.snapshot_id);
+        updates.extend(properties(&base.metadata, &self.table.pipeline, &request.state, began, snapshot));
         let commit = Commit { base: &base, requirements: prepared.delta.requirements.clone(), updates, about: About::Data };
         match self.table.catalog.commit(commit).await {
             Outcome::Committed { now, forgotten } => {
@@ -227,9 +228,9 @@ impl Committer {
 
     /// The fault that crash tests must notice: the state is visible before its data.
     #[cfg(feature = "failpoints")]
-    async fn commit_state_first(&self, base: &Loaded, request: &CommitRequest) -> Result<Loaded, Error> {
+    async fn commit_state_first(&self, base: &Loaded, request: &CommitRequest, began: Option<Began>) -> Result<Loaded, Error> {
         use crate::delta::{RowDelta, stage};
-        let delta = RowDelta { summary: entries(&self.table.pipeline, &request.state), ..RowDelta::default() };
+        let delta = RowDelta { summary: entries(&self.table.pipeline, &request.state, began), ..RowDelta::default() };
         let (table, at) = (Arc::clone(&self.table), base.clone());
         let staged = blocking::run(move || {
             let staged = stage(table.storage.as_ref(), &at, delta, now_ms(), &prepare::names(&table, &at))?;

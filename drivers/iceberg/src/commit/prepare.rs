@@ -8,12 +8,14 @@ use std::sync::Arc;
 use contract::{Error, Kind, Staged};
 use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, SchemaRef, Struct};
 
+use super::sweep::older_files;
 use super::{now_ms, parts};
 use crate::catalog::Loaded;
 use crate::delta::{Live, Removed, RowDelta, StagedDelta, stage};
 use crate::failpoint::failpoint;
 use crate::index::{Base, KeyIndex, KeyReader, Located, Made, Touched, VectorAt, brought_to, too_large};
 use crate::open::{OpenTable, data_directory, metadata_directory};
+use crate::state::Began;
 use crate::table::Step;
 use crate::vector;
 use crate::write::StagedPart;
@@ -27,8 +29,19 @@ pub(super) struct Job {
     /// What that makes of its columns.
     pub(super) schema: Option<SchemaRef>,
     pub(super) staged: Vec<Arc<Staged>>,
-    pub(super) truncates: bool,
+    pub(super) removes: Removes,
     pub(super) summary: HashMap<String, String>,
+}
+
+/// What goes beside the rows that are replaced or deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Removes {
+    /// No more than those.
+    Nothing,
+    /// Every row that there is.
+    Everything,
+    /// What was there when the generation began.
+    OlderGenerations(Began),
 }
 
 /// A commit that is written and only needs to be swapped in.
@@ -55,10 +68,18 @@ impl Job {
 
     fn write(&self, mut index: Option<&mut KeyIndex>) -> Result<Prepared, Error> {
         let parts = parts(&self.staged);
+        let older = match self.removes {
+            Removes::Nothing | Removes::Everything => HashMap::new(),
+            Removes::OlderGenerations(began) => older_files(&self.table, &self.base, began)?,
+        };
         let located = match &mut index {
             Some(index) => {
                 let all = parts.iter().copied();
-                let located = if self.truncates { index.locate_truncated(all) } else { index.locate(all) };
+                let mut located = match self.removes {
+                    Removes::Everything => index.locate_truncated(all),
+                    Removes::Nothing | Removes::OlderGenerations(_) => index.locate(all),
+                };
+                index.sweep(&mut located, older.keys().map(AsRef::as_ref));
                 index.reserve(&located, parts.len()).map_err(|full| too_large(&full, self.table.ident.name()))?;
                 located
             }
@@ -66,7 +87,7 @@ impl Job {
         };
         let touched = index.as_ref().map(|index| index.touched(&located)).unwrap_or_default();
         let mut written = Vec::new();
-        let prepared = self.write_files(&parts, touched, &mut written);
+        let prepared = self.write_files(&parts, touched, older, &mut written);
         match prepared {
             Ok((delta, made)) => Ok(Prepared { delta, located, made, written }),
             Err(e) => {
@@ -82,15 +103,17 @@ impl Job {
         &self,
         parts: &[&StagedPart],
         touched: Vec<Touched>,
+        older: HashMap<Arc<str>, i64>,
         written: &mut Vec<String>,
     ) -> Result<(StagedDelta, Made), Error> {
         let (dead, touched): (Vec<_>, Vec<_>) = touched.into_iter().partition(Touched::is_dead);
         let vectors = self.write_vectors(&touched, written)?;
         let places = vectors.iter().filter_map(|v| Some((v.referenced_data_file()?.into(), VectorAt::of_file(v)?))).collect();
-        let removed = if self.truncates {
-            Removed::All
-        } else {
-            Removed::Files(dead.into_iter().map(|file| (file.path, file.sequence)).collect())
+        let removed = match self.removes {
+            Removes::Everything => Removed::All,
+            Removes::Nothing | Removes::OlderGenerations(_) => {
+                Removed::Files(dead.into_iter().map(|file| (file.path, file.sequence)).chain(older).collect())
+            }
         };
         let added = parts.iter().flat_map(|part| &part.files).map(|staged| staged.file.clone()).collect();
         let delta = RowDelta { added, vectors, removed, schema: self.schema.clone(), summary: self.summary.clone() };

@@ -54,7 +54,12 @@ pub(crate) struct LiveFile {
     pub(crate) format: DataFileFormat,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
+    /// Its data sequence number. A rewrite by others may keep that of the rows.
     pub(crate) sequence: i64,
+    /// The sequence number of the snapshot that added it.
+    pub(crate) file_sequence: i64,
+    /// That snapshot, which may be expired.
+    pub(crate) added_by: i64,
 }
 
 /// A deletion vector of a snapshot.
@@ -90,6 +95,8 @@ impl Live {
                 rows: file.record_count(),
                 bytes: file.file_size_in_bytes(),
                 sequence: entry.sequence,
+                file_sequence: entry.file_sequence,
+                added_by: entry.snapshot_id,
             }),
             (DataContentType::PositionDeletes, DataFileFormat::Puffin, Some(data_file)) => self.vectors.push(LiveVector {
                 data_file: data_file.into(),

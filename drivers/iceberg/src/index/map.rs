@@ -93,6 +93,14 @@ impl KeyMap {
         self.len = self.shards.iter().map(HashTable::len).sum();
     }
 
+    /// Gives back memory that the keys left do not need.
+    pub(crate) fn shrink(&mut self) {
+        let secret = self.secret;
+        for shard in &mut self.shards {
+            shard.shrink_to_fit(|slot| slot.key.spread(secret));
+        }
+    }
+
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.allocation_size() as u64).sum()
@@ -170,6 +178,11 @@ mod tests {
         }
         map.retain(|place| place.file != 1);
         assert_eq!((map.len(), map.get(&key(&of, 1_500)), map.get(&key(&of, 2_500))), (2_000, None, Some(place(2_500))));
+        let before = map.bytes();
+        map.retain(|place| place.file == 2 && place.row < 100);
+        map.shrink();
+        assert!(map.bytes() * 4 < before, "{} bytes of {before} are kept for 100 of 3,000 keys", map.bytes());
+        assert_eq!((map.len(), map.get(&key(&of, 2_099)), map.get(&key(&of, 2_100))), (100, Some(place(2_099)), None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod map;
 mod memory;
 mod scan;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use iceberg::spec::DataFile;
@@ -92,6 +92,8 @@ pub(crate) struct Located {
     pub(crate) lost: Vec<(u32, RoaringBitmap)>,
     /// Everything is removed first.
     truncates: bool,
+    /// Data files that go whole, by number: older generations left them. Rows in them are not looked at one by one.
+    swept: BTreeSet<u32>,
     /// Keys that the index does not have yet.
     more: More,
 }
@@ -184,6 +186,12 @@ impl KeyIndex {
         located
     }
 
+    /// The look-ups of a commit that removes these data files, whatever keys it brings.
+    pub(crate) fn sweep<'a>(&self, located: &mut Located, files: impl Iterator<Item = &'a str>) {
+        located.swept = files.filter_map(|path| self.by_path.get(path).copied()).collect();
+        located.lost.retain(|(file, _)| !located.swept.contains(file));
+    }
+
     /// The data files that the commit takes rows from.
     pub(crate) fn touched(&self, located: &Located) -> Vec<Touched> {
         let touched = located.lost.iter().map(|(number, lost)| {
@@ -241,6 +249,12 @@ impl KeyIndex {
             if self.files[*number as usize].is_dead() {
                 self.drop_file(*number);
             }
+        }
+        // Keys that the commit brought are in its own files by now; what is left in these is gone with them.
+        if !located.swept.is_empty() {
+            self.keys.retain(|place| !located.swept.contains(&place.file));
+            self.keys.shrink();
+            located.swept.iter().for_each(|number| self.drop_file(*number));
         }
         self.base.snapshot = made.snapshot;
         // What is used now is no more than what was reserved; if it were, the next commit would be refused for it.

@@ -9,6 +9,7 @@
 //! | `urutau.commit-id` | `incarnation.number` | the same |
 //! | `urutau.pipeline` | the pipeline | the same |
 //! | `cdc.position` | the whole transactions that are covered, as text | the same |
+//! | `urutau.generation-began` | `generation:sequence number`, see [`Began`] | the same |
 //! | `urutau.snapshot` | | the id of the snapshot with the property's state; absent: there was none yet |
 //!
 //! # Which state is true
@@ -27,16 +28,19 @@
 //! 4. The walk may reach the first snapshot, or there is no snapshot at all. Then the property's state is true only if it
 //!    was written before there was one; else the data that it describes was taken away, and there is no state.
 
+mod generation;
 mod record;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::{Error, Kind};
+use iceberg::TableUpdate;
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use kernel::id::Token;
 use kernel::state::{FORMAT, TableState};
 
+pub(crate) use generation::Began;
 pub(crate) use record::Record;
 
 use crate::blocking;
@@ -53,6 +57,9 @@ pub(crate) const PIPELINE: &str = "urutau.pipeline";
 pub(crate) const POSITION: &str = "cdc.position";
 /// The snapshot that the property's state describes.
 pub(crate) const SNAPSHOT: &str = "urutau.snapshot";
+/// Where the state's generation began.
+pub(crate) const BEGAN: &str = "urutau.generation-began";
+
 /// Where a table stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Standing {
@@ -60,6 +67,8 @@ pub(crate) struct Standing {
     pub(crate) state: Option<TableState>,
     /// The snapshot that the state describes; `None` if it has no data.
     pub(crate) snapshot: Option<i64>,
+    /// Where the state's generation began, if that was noted with it.
+    pub(crate) began: Option<Began>,
 }
 
 /// The token of a table: it differs after whatever anybody did to it. A snapshot id alone repeats after a rollback.
@@ -79,22 +88,22 @@ pub(crate) async fn standing(storage: &Arc<dyn Storage>, loaded: &Loaded) -> Res
     loop {
         return match newest_in_ancestry(&loaded.metadata, &older) {
             Ancestry::State(snapshot) => {
-                let text = snapshot.summary().additional_properties.get(STATE).map_or("", String::as_str);
-                let stored = parse(loaded, text, &format!("the summary of snapshot {}", snapshot.snapshot_id()))?;
+                let place = format!("the summary of snapshot {}", snapshot.snapshot_id());
+                let stored = Stored::of(loaded, &snapshot.summary().additional_properties, &place)?;
                 let id = Some(snapshot.snapshot_id());
-                let later = property.filter(|p| p.snapshot == id).map(|p| p.state);
-                Ok(Standing { state: Some(later.unwrap_or(stored)), snapshot: id })
+                let later = property.filter(|p| p.snapshot == id).map(|p| p.stored);
+                Ok(Standing::new(later.or(stored), id))
             }
             Ancestry::Expired(parent) if is_proven(parent) => {
                 let snapshot = property.as_ref().and_then(|p| p.snapshot);
-                Ok(Standing { state: property.map(|p| p.state), snapshot })
+                Ok(Standing::new(property.map(|p| p.stored), snapshot))
             }
             Ancestry::Expired(parent) => {
                 let Some(file) = remembered.next() else { return Err(unproven(loaded, parent)) };
                 older.extend(snapshots_of(storage, file.metadata_file.clone()).await?);
                 continue;
             }
-            Ancestry::None => Ok(Standing { state: property.filter(|p| p.snapshot.is_none()).map(|p| p.state), snapshot: None }),
+            Ancestry::None => Ok(Standing::new(property.filter(|p| p.snapshot.is_none()).map(|p| p.stored), None)),
         };
     }
 }
@@ -115,15 +124,34 @@ async fn snapshots_of(storage: &Arc<dyn Storage>, file: String) -> Result<Vec<(i
 }
 
 /// The entries of a summary, or of the properties, for a state.
-pub(crate) fn entries(pipeline: &str, state: &TableState) -> HashMap<String, String> {
+pub(crate) fn entries(pipeline: &str, state: &TableState, began: Option<Began>) -> HashMap<String, String> {
     // A state is numbers and text under fixed names: this always is JSON.
     let json = serde_json::to_string(state).unwrap_or_default();
-    HashMap::from([
+    let began = began.map(|began| (BEGAN.to_owned(), began.to_string()));
+    let entries = [
         (STATE.to_owned(), json),
         (COMMIT.to_owned(), state.commit.to_string()),
         (PIPELINE.to_owned(), pipeline.to_owned()),
         (POSITION.to_owned(), state.cut.upto().to_string()),
-    ])
+    ];
+    entries.into_iter().chain(began).collect()
+}
+
+/// The changes that make the properties of a table those of a state that describes `snapshot`.
+pub(crate) fn properties(
+    base: &TableMetadata,
+    pipeline: &str,
+    state: &TableState,
+    began: Option<Began>,
+    snapshot: Option<i64>,
+) -> Vec<TableUpdate> {
+    let mut updates = entries(pipeline, state, began);
+    updates.extend(snapshot.map(|id| (SNAPSHOT.to_owned(), id.to_string())));
+    // What stands there without a successor is about another state.
+    let goes = |name: &&str| !updates.contains_key(*name) && base.properties().contains_key(*name);
+    let removals: Vec<String> = [BEGAN, SNAPSHOT].into_iter().filter(goes).map(str::to_owned).collect();
+    let removed = (!removals.is_empty()).then_some(TableUpdate::RemoveProperties { removals });
+    removed.into_iter().chain([TableUpdate::SetProperties { updates }]).collect()
 }
 
 /// Fails if another pipeline made the table, or nobody knows who and it has rows.
@@ -174,22 +202,45 @@ pub(crate) fn ancestry(metadata: &TableMetadata) -> impl Iterator<Item = &Snapsh
     std::iter::successors(metadata.current_snapshot(), parent)
 }
 
+impl Standing {
+    fn new(stored: Option<Stored>, snapshot: Option<i64>) -> Self {
+        let (state, began) = stored.map(|stored| (stored.state, stored.began)).unzip();
+        Self { state, snapshot, began: began.flatten() }
+    }
+}
+
+/// A state with what stands beside it.
+struct Stored {
+    state: TableState,
+    began: Option<Began>,
+}
+
 /// The state that stands as a property.
 struct Property {
-    state: TableState,
+    stored: Stored,
     snapshot: Option<i64>,
 }
 
 impl Property {
     fn of(loaded: &Loaded) -> Result<Option<Self>, Error> {
         let properties = loaded.metadata.properties();
-        let Some(text) = properties.get(STATE) else { return Ok(None) };
-        let state = parse(loaded, text, "its properties")?;
+        let Some(stored) = Stored::of(loaded, properties, "its properties")? else { return Ok(None) };
         let snapshot = match properties.get(SNAPSHOT) {
             None => None,
             Some(id) => Some(id.parse().map_err(|_| damaged(loaded, SNAPSHOT, "its properties", "it is no number"))?),
         };
-        Ok(Some(Self { state, snapshot }))
+        Ok(Some(Self { stored, snapshot }))
+    }
+}
+
+impl Stored {
+    fn of(loaded: &Loaded, entries: &HashMap<String, String>, place: &str) -> Result<Option<Self>, Error> {
+        let Some(text) = entries.get(STATE) else { return Ok(None) };
+        let state = parse(loaded, text, place)?;
+        let began = entries.get(BEGAN).map(|text| text.parse::<Began>().map_err(|why| damaged(loaded, BEGAN, place, why)));
+        // One of another generation is about another state.
+        let began = began.transpose()?.filter(|began| began.generation == state.generation);
+        Ok(Some(Self { state, began }))
     }
 }
 

@@ -98,6 +98,34 @@ async fn a_column_comes_with_the_commit_of_the_first_rows_that_have_it() {
 }
 
 #[tokio::test]
+async fn a_sweep_may_bring_columns_and_takes_the_rows_of_before_the_generation() {
+    for fault in [None, Some(Fault::RequestLost), Some(Fault::AnswerLost)] {
+        let world = World::new();
+        let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+        life.say(&[(1, "old"), (2, "old")], &[]).await;
+        life.begin_generation(1).await;
+        life.say(&[(2, "new")], &[]).await;
+        let staged = write_noted(&mut life, &[(3, "new", "with a note")]).await;
+        let request = CommitRequest { sweep: true, ..noted_request(&life, staged) };
+        if let Some(fault) = fault {
+            world.catalog.fail_next(fault);
+            assert!(matches!(life.commit(&request).await, CommitOutcome::Unknown { .. }));
+        }
+        assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+        assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+        assert_eq!(told(&life).await, [r#"2 Some("new") None"#, r#"3 Some("new") Some("with a note")"#]);
+        // A generation that begins with the change of columns itself.
+        let schema = Some(noted(&life.table).schema);
+        let request = CommitRequest { schema: schema.clone(), ..life.beginning(2) };
+        assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+        let staged = write_noted(&mut life, &[(3, "newer", "another")]).await;
+        let request = CommitRequest { sweep: true, ..noted_request(&life, staged) };
+        assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+        assert_eq!(told(&life).await, [r#"3 Some("newer") Some("another")"#]);
+    }
+}
+
+#[tokio::test]
 async fn a_commit_that_brings_no_rows_brings_the_columns_too() {
     let world = World::new();
     let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;

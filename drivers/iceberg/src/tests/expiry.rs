@@ -11,13 +11,13 @@ use super::world::{Life, World, expect, words};
 use crate::delta::{Live, RowDelta};
 use crate::storage::{Local, Storage};
 
-async fn set(world: &World, properties: &[(&str, &str)]) {
+pub(super) async fn set(world: &World, properties: &[(&str, &str)]) {
     let updates: HashMap<String, String> = properties.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     world.change("words", vec![TableUpdate::SetProperties { updates }]).await;
 }
 
 /// Every file that a kept snapshot names is there, and, after a cleaning, no other.
-async fn check_files(world: &World, nothing_else: bool) {
+pub(super) async fn check_files(world: &World, nothing_else: bool) {
     let loaded = world.load("words").await;
     let mut named = HashSet::new();
     for snapshot in loaded.metadata.snapshots() {

@@ -14,14 +14,14 @@ use crate::storage::{Local, Storage};
 use crate::write::StagedPart;
 
 /// A data file with rows, made as our own writer makes it.
-async fn data_file(life: &mut Life, rows: &[(i64, &str)]) -> DataFile {
+pub(super) async fn data_file(life: &mut Life, rows: &[(i64, &str)]) -> DataFile {
     let staged = life.write(rows, &[]).await;
     let part: &StagedPart = staged.downcast_ref().unwrap();
     part.files[0].file.clone()
 }
 
 /// After a foreign commit the same request on the new token goes through.
-async fn commit_over(life: &mut Life, upserts: &[(i64, &str)], deletes: &[i64]) {
+pub(super) async fn commit_over(life: &mut Life, upserts: &[(i64, &str)], deletes: &[i64]) {
     let staged = life.write(upserts, deletes).await;
     let request = life.request(vec![staged]);
     let CommitOutcome::Conflict { found, token } = life.commit(&request).await else { panic!("no conflict") };

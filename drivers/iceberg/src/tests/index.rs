@@ -1,6 +1,6 @@
 //! The key index that commits keep is the one that a start would build, and both say what a model says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use contract::{CommitRequest, Mode};
 use kernel::outcome::CommitOutcome;
@@ -15,7 +15,18 @@ struct Step {
     upserts: Vec<i64>,
     deletes: Vec<i64>,
     truncates: bool,
+    generation: Generation,
     around: Around,
+}
+
+/// What a commit is to the table's generation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Generation {
+    GoesOn,
+    /// Before it another one begins.
+    Begins,
+    /// It removes what older ones left, if there is one.
+    Ends,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,10 +49,13 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Around::RolledBack),
         2 => Just(Around::NewLife),
     ];
-    (keys(), keys(), proptest::bool::weighted(0.05), around).prop_map(|(upserts, mut deletes, truncates, around)| {
-        deletes.retain(|key| !upserts.contains(key));
-        Step { upserts, deletes, truncates, around }
-    })
+    let generation = prop_oneof![4 => Just(Generation::GoesOn), 1 => Just(Generation::Begins), 2 => Just(Generation::Ends)];
+    (keys(), keys(), proptest::bool::weighted(0.05), generation, around).prop_map(
+        |(upserts, mut deletes, truncates, generation, around)| {
+            deletes.retain(|key| !upserts.contains(key));
+            Step { upserts, deletes, truncates, generation, around }
+        },
+    )
 }
 
 proptest! {
@@ -54,11 +68,35 @@ proptest! {
     }
 }
 
+/// What the table should be.
+#[derive(Clone, Default)]
+struct Model {
+    rows: BTreeMap<i64, String>,
+    /// The keys of the rows that the present generation brought.
+    of_generation: BTreeSet<i64>,
+}
+
+impl Model {
+    fn commit(&mut self, step: &Step, word: &str, sweep: bool) {
+        if step.truncates {
+            (self.rows, self.of_generation) = Default::default();
+        }
+        for key in &step.upserts {
+            self.rows.insert(*key, word.to_owned());
+            self.of_generation.insert(*key);
+        }
+        step.deletes.iter().for_each(|key| drop(self.rows.remove(key)));
+        if sweep {
+            self.rows.retain(|key, _| self.of_generation.contains(key));
+        }
+    }
+}
+
 async fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
     let world = World::new();
     let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
-    let mut model: BTreeMap<i64, String> = BTreeMap::new();
-    // What the table was after each commit: its snapshot, state and rows.
+    let mut model = Model::default();
+    // What the table was after each commit: its snapshot and rows.
     let mut past = Vec::new();
     let mut incarnation = 1;
     for (number, step) in steps.into_iter().enumerate() {
@@ -69,21 +107,27 @@ async fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Around::ForeignSnapshot => drop(world.foreign_snapshot("words", RowDelta::default()).await),
             Around::RolledBack if past.len() > 1 => {
-                let (snapshot, rows): (i64, BTreeMap<i64, String>) = past.remove(past.len() - 2);
+                let (snapshot, then): (i64, Model) = past.remove(past.len() - 2);
                 past.pop();
                 world.roll_back("words", snapshot).await;
-                model = rows.clone();
-                past.push((snapshot, rows));
+                model = then.clone();
+                past.push((snapshot, then));
             }
             _ => {}
         }
         let recovered = contract::Sink::recover(&life.sink, &life.table).await.unwrap();
         (life.state, life.token) = (recovered.value, recovered.token);
 
+        if step.generation == Generation::Begins {
+            life.begin_generation(number as u64 + 1).await;
+            model.of_generation.clear();
+        }
+        let sweep = step.generation == Generation::Ends && life.state.as_ref().is_some_and(|state| state.generation > 0);
+
         let word = format!("step {number}");
         let upserts: Vec<(i64, &str)> = step.upserts.iter().map(|key| (*key, word.as_str())).collect();
         let staged = life.write(&upserts, &step.deletes).await;
-        let request = CommitRequest { truncate_first: step.truncates, ..life.request(vec![staged]) };
+        let request = CommitRequest { truncate_first: step.truncates, sweep, ..life.request(vec![staged]) };
         match step.around {
             Around::AnswerLost => world.catalog.fail_next(Fault::AnswerLost),
             Around::RequestLost => world.catalog.fail_next(Fault::RequestLost),
@@ -94,19 +138,15 @@ async fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
             outcome = life.commit(&request).await;
         }
         prop_assert!(matches!(outcome, CommitOutcome::Durable { .. }), "{:?}", outcome);
-        if step.truncates {
-            model.clear();
-        }
-        model.extend(step.upserts.iter().map(|key| (*key, word.clone())));
-        step.deletes.iter().for_each(|key| drop(model.remove(key)));
+        model.commit(&step, &word, sweep);
         past.push((world.load("words").await.metadata.current_snapshot_id().unwrap(), model.clone()));
 
-        prop_assert_eq!(&life.rows().await, &model);
+        prop_assert_eq!(&life.rows().await, &model.rows);
         let kept = life.committer.places(0..40).await;
         let mut anew = Life::begin(&world, &words(Mode::Upsert), incarnation).await;
         let built = anew.committer.places(0..40).await;
         prop_assert_eq!(&kept, &built);
-        prop_assert_eq!(kept.keys().copied().collect::<Vec<_>>(), model.keys().copied().collect::<Vec<_>>());
+        prop_assert_eq!(kept.keys().copied().collect::<Vec<_>>(), model.rows.keys().copied().collect::<Vec<_>>());
     }
     Ok(())
 }

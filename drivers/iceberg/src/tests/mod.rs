@@ -6,5 +6,6 @@ mod expiry;
 mod faults;
 mod foreign;
 mod index;
+mod sweeps;
 mod types;
 mod world;

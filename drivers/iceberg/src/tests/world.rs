@@ -17,7 +17,7 @@ use iceberg::{NamespaceIdent, TableIdent, TableUpdate};
 use kernel::id::{AttemptId, CommitId, Incarnation, Token, Version};
 use kernel::outcome::CommitOutcome;
 use kernel::position::{Coordinate, Cut, LogIdentity, Offset, Position, Transaction};
-use kernel::state::{FORMAT, TableState};
+use kernel::state::{Ancestors, FORMAT, TableState};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -216,7 +216,7 @@ impl Life {
             commit: CommitId { incarnation: self.incarnation, number: self.commits + 1 },
             ancestors,
             sequence: 0,
-            generation: 0,
+            generation: self.state.as_ref().map_or(0, |state| state.generation),
             base: Position::START,
             begun: Version(0),
             tiling: Vec::new(),
@@ -264,6 +264,26 @@ impl Life {
         let request = self.request(vec![staged]);
         let outcome = self.commit(&request).await;
         assert!(matches!(outcome, CommitOutcome::Durable { .. }), "{outcome:?}");
+    }
+
+    /// The commit that begins a generation: no data, another number.
+    pub(super) fn beginning(&self, generation: u64) -> CommitRequest {
+        let state = TableState { generation, ancestors: Ancestors::default(), ..self.next_state() };
+        CommitRequest { state, ..self.request(Vec::new()) }
+    }
+
+    /// Begins a generation.
+    pub(super) async fn begin_generation(&mut self, generation: u64) {
+        let request = self.beginning(generation);
+        let outcome = self.commit(&request).await;
+        assert!(matches!(outcome, CommitOutcome::Durable { .. }), "{outcome:?}");
+    }
+
+    /// Writes and commits the last rows of a generation, with the removal of what older ones left.
+    pub(super) async fn sweep(&mut self, upserts: &[(i64, &str)], deletes: &[i64]) -> CommitOutcome {
+        let staged = if upserts.is_empty() && deletes.is_empty() { Vec::new() } else { vec![self.write(upserts, deletes).await] };
+        let request = CommitRequest { sweep: true, ..self.request(staged) };
+        self.commit(&request).await
     }
 
     /// What a reader sees.
