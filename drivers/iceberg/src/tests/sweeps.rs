@@ -150,6 +150,12 @@ async fn a_sweep_without_rows_is_a_commit_of_its_own_and_is_recognised() {
     let loaded = world.load("words").await;
     assert_eq!(loaded.metadata.current_snapshot().unwrap().parent_snapshot_id(), Some(before), "once");
     assert_eq!(loaded.metadata.current_snapshot().unwrap().summary().operation.as_str(), "delete");
+    // It is known by its commit id, also under a later state of the same data.
+    let state = TableState { cut: Cut::at(Position::of("log".into(), Offset(900))), ..request.state.clone() };
+    let later = CommitRequest { state, ..life.request(Vec::new()) };
+    assert!(matches!(life.commit(&later).await, CommitOutcome::Durable { .. }));
+    assert!(matches!(life.committer.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(life.recovered().await, Some(later.state));
 }
 
 #[tokio::test]
@@ -350,6 +356,26 @@ async fn a_foreign_file_is_known_after_our_own_commits_have_merged_its_manifest(
     for round in 0..20 {
         life.say(&[(100 + round, "new")], &[]).await;
     }
+    let why = rejected(&mut life, &[]).await;
+    assert!(why.contains("[iceberg-sweep-foreign-files]"), "{why}");
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_known_by_its_name_when_its_snapshot_is_gone() {
+    let world = World::new();
+    let mut life = with_an_older_copy(&world).await;
+    set(&world, &[("history.expire.min-snapshots-to-keep", "1"), ("history.expire.max-snapshot-age-ms", "0")]).await;
+    recover(&mut life).await;
+    life.begin_generation(1).await;
+    life.say(&[(1, "new")], &[]).await;
+    compact(&world, &mut life, &[(1, "new"), (2, "old"), (3, "old")]).await;
+    let theirs = snapshot(&world).await;
+    recover(&mut life).await;
+    for round in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        life.say(&[(50 + round, "new")], &[]).await;
+    }
+    assert!(world.load("words").await.metadata.snapshot_by_id(theirs).is_none());
     let why = rejected(&mut life, &[]).await;
     assert!(why.contains("[iceberg-sweep-foreign-files]"), "{why}");
 }
