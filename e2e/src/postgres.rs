@@ -74,6 +74,19 @@ impl Postgres {
         server
     }
 
+    /// Where its programs are.
+    pub fn programs(&self) -> &Path {
+        &self.programs
+    }
+
+    /// Gives the next transaction this number, as `pg_resetwal` takes it. Only while it is stopped.
+    pub fn set_next_xid(&self, epoch: u32, xid: u32) {
+        let mut command = self.program("pg_resetwal");
+        command.args(["-e", &epoch.to_string(), "-x", &xid.to_string()]).arg("-D").arg(self.data());
+        let made = command.output().expect("pg_resetwal starts");
+        assert!(made.status.success(), "pg_resetwal: {}", String::from_utf8_lossy(&made.stderr));
+    }
+
     /// Its port.
     pub fn port(&self) -> u16 {
         self.port

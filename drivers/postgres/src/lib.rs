@@ -9,7 +9,10 @@
 //! - **What is refused.** A value that its column cannot hold, a change whose old row does not tell the key, an update that leaves out
 //!   a large value whose old row is not whole: each halts its table in words.
 //!
-//! Not built yet: snapshots. A table begins where the log ends when it is first opened (`snapshot.mode: never`).
+//! - **Snapshots** are chunks of a table, read beside the log, each in one short transaction ([`contract::Chunks`]). What a snapshot of
+//!   the server sees decides between its rows and the log's, by the numbers of transactions, which the log tells too.
+//!
+//! Not built yet: snapshots of tables without a unique key that is never null; streamed transactions.
 //!
 //! Codes of errors and findings: `postgres-setting`, `postgres-tls`, `postgres-login`, `postgres-database`, `postgres-unreachable`,
 //! `postgres-away`, `postgres-server`, `postgres-statement`, `postgres-protocol` (connections); `postgres-version`, `postgres-wal-level`,
@@ -18,15 +21,18 @@
 //! `postgres-position-lost` (slots); `postgres-publication`, `postgres-publication-kinds`, `postgres-publication-root`
 //! (publications); `postgres-table`, `postgres-key`, `postgres-no-key`, `postgres-identity`, `postgres-type`, `postgres-generated`,
 //! `postgres-unsent-value` (tables); `postgres-value`, `postgres-row`, `postgres-schema`, `postgres-renamed`, `postgres-replaced`,
-//! `postgres-batch` (rows).
+//! `postgres-batch` (rows); `postgres-select`, `postgres-policies`, `postgres-snapshot-key`, `postgres-locked`, `postgres-bound`,
+//! `postgres-order`, `postgres-another-server` (snapshots).
 #![deny(missing_docs)]
 
 mod catalog;
+mod chunks;
 pub mod pgoutput;
 mod reader;
 mod settings;
 mod source;
 pub mod values;
+mod visibility;
 mod wire;
 
 pub use source::{PostgresSource, SourceFactory};

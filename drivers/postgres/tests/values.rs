@@ -1,6 +1,9 @@
 //! Values of every type, written by SQL, read from the log of a real server, and compared with what the server itself makes of them
 //! as text.
 
+#[path = "shared/everything.rs"]
+#[allow(unreachable_pub, reason = "shared with other tests of this driver")]
+mod everything;
 #[path = "../../../e2e/src/postgres.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the harness of the end-to-end tests, of which this test needs a part")]
 mod postgres;
@@ -8,8 +11,7 @@ mod postgres;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use contract::serde_json::{Value as Json, json};
 use contract::{Limit, LogEvent, Source, TableRequest};
 use kernel::id::TableName;
@@ -17,110 +19,11 @@ use postgres::{Postgres, Release};
 use postgres_source::PostgresSource;
 use rows::{TableSchema, Type};
 
-/// A type, and values of it as SQL. Each is also read as null, and inside an array.
-const VALUES: &[(&str, &[&str])] = &[
-    ("boolean", &["true", "false"]),
-    ("smallint", &["-32768", "32767"]),
-    ("integer", &["-2147483648", "2147483647"]),
-    ("bigint", &["-9223372036854775808", "9223372036854775807"]),
-    ("oid", &["0", "4294967295"]),
-    ("real", &["0", "-1.5", "1e-10", "123456.7", "1e30", "'NaN'", "'-Infinity'", "3.4028235e38"]),
-    ("double precision", &["0", "-0.1", "1e-300", "123456789.125", "1e15", "1e16", "'NaN'", "'Infinity'", "5e-324"]),
-    ("numeric(12,2)", &["0", "-9999999999.99", "0.01", "1234.5"]),
-    (
-        "numeric",
-        &["0", "0.000", "-0.00000000012345", "1e50", "123456789012345678901234567890.123456789", "'NaN'", "10000", "100000000"],
-    ),
-    ("money", &["0", "-12.34", "92233720368547758.07"]),
-    (
-        "text",
-        &[
-            "''",
-            "'plain'",
-            "'with \"quotes\", commas and {braces}'",
-            "E'line\\nbreak\\ttab'",
-            "'ünïcode ☃ 😀'",
-            "'NULL'",
-            "'back\\slash'",
-        ],
-    ),
-    ("varchar(20)", &["'short'"]),
-    ("char(6)", &["'pad'"]),
-    ("name", &["'a_name'"]),
-    ("\"char\"", &["'x'"]),
-    ("mood", &["'sad'", "'happy and glad'"]),
-    ("positive", &["1", "99"]),
-    ("json", &["'{\"a\": 1,  \"a\": 2}'"]),
-    ("jsonb", &["'{\"b\": [1, 2.50, null], \"a\": \"x\"}'"]),
-    ("bytea", &["''", "'\\x00ff5c'"]),
-    ("uuid", &["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"]),
-    (
-        "date",
-        &["'2000-01-01'", "'1999-12-31'", "'4713-01-01 BC'", "'5874897-12-31'", "'infinity'", "'-infinity'", "'2024-02-29'"],
-    ),
-    ("time", &["'00:00:00'", "'23:59:59.999999'", "'24:00:00'", "'01:02:03.5'"]),
-    ("time with time zone", &["'01:02:03+02'", "'01:02:03.25-03:30'", "'24:00:00+00'", "'12:00:00+15:59:59'"]),
-    (
-        "timestamp",
-        &[
-            "'2000-01-01 00:00:00'",
-            "'1969-12-31 23:59:59.999999'",
-            "'0044-03-15 12:00:00 BC'",
-            "'infinity'",
-            "'294276-12-31 23:59:59.999999'",
-            "'4713-01-01 BC'",
-        ],
-    ),
-    (
-        "timestamp with time zone",
-        &["'2024-03-31 01:30:00+01'", "'-infinity'", "'0001-01-01 00:00:00+00'", "'1900-01-01 00:00:00.1+00'"],
-    ),
-    (
-        "interval",
-        &[
-            "'0'",
-            "'1 year 2 months 3 days 04:05:06.789'",
-            "'-1 month +1 day -00:00:01'",
-            "'-3 days'",
-            "'178000000 years'",
-            "'1 day -25:00:00'",
-        ],
-    ),
-    ("inet", &["'10.0.0.1'", "'10.0.0.0/8'", "'::1'", "'2001:db8::1/64'", "'::ffff:1.2.3.4'"]),
-    ("cidr", &["'10.0.0.0/8'", "'10.1.2.3/32'", "'2001:db8::/32'"]),
-    ("macaddr", &["'08:00:2b:01:02:03'"]),
-    ("macaddr8", &["'08:00:2b:01:02:03:04:05'"]),
-    ("bit(5)", &["B'10110'"]),
-    ("bit varying(12)", &["B''", "B'101100111010'"]),
-    ("pg_lsn", &["'0/0'", "'16/B374D848'"]),
-    ("xid8", &["'18446744073709551615'"]),
-];
-
 fn source(server: &Postgres) -> PostgresSource {
     let Json::Object(settings) = json!({ "uri": server.uri("postgres"), "slotName": "values" }) else {
         unreachable!("settings are an object")
     };
     PostgresSource::new("values", &settings).unwrap()
-}
-
-/// The table that holds all values: a column a type and one of its arrays, a row a value.
-fn fill(server: &Postgres) {
-    let sql = |statement: &str| server.sql("postgres", statement);
-    sql(
-        "CREATE TYPE mood AS ENUM ('sad', 'happy and glad'); CREATE DOMAIN small AS integer; CREATE DOMAIN positive AS small CHECK (VALUE > 0)",
-    );
-    let columns = VALUES.iter().enumerate().map(|(n, (of, _))| format!("v{n} {of}, a{n} {of}[]"));
-    sql(&format!("CREATE TABLE public.everything (id int PRIMARY KEY, {})", columns.collect::<Vec<_>>().join(", ")));
-    sql("CREATE PUBLICATION values_pub FOR TABLE public.everything");
-    sql("SELECT pg_create_logical_replication_slot('values', 'pgoutput')");
-    let most = VALUES.iter().map(|(_, values)| values.len()).max().unwrap();
-    for row in 0..=most {
-        let values = VALUES.iter().map(|(of, values)| match values.get(row) {
-            None => "NULL, NULL".to_owned(),
-            Some(value) => format!("({value})::{of}, ARRAY[({value})::{of}, NULL, ({})::{of}]", values[0]),
-        });
-        sql(&format!("INSERT INTO public.everything VALUES ({row}, {})", values.collect::<Vec<_>>().join(", ")));
-    }
 }
 
 async fn read(source: &PostgresSource, columns: BTreeMap<String, Type>) -> (Arc<TableSchema>, Vec<RecordBatch>, Vec<String>) {
@@ -130,8 +33,7 @@ async fn read(source: &PostgresSource, columns: BTreeMap<String, Type>) -> (Arc<
     let opened = source.open().await.unwrap();
     let mut reader = source.stream(&opened.floor.clone().into(), std::slice::from_ref(&schema)).await.unwrap();
     let (mut batches, mut refused, mut ends) = (Vec::new(), Vec::new(), 0);
-    let most = VALUES.iter().map(|(_, values)| values.len()).max().unwrap();
-    while ends <= most {
+    while ends < everything::rows() {
         let read = reader.next(Limit { rows: 1000, bytes: 1 << 30 }).await.unwrap();
         for event in &read.events {
             match event {
@@ -150,45 +52,11 @@ async fn read(source: &PostgresSource, columns: BTreeMap<String, Type>) -> (Arc<
 
 async fn every_value_is_written_as_the_server_writes_it(release: Release) {
     let server = Postgres::start(release, &["timezone=UTC", "lc_monetary=C"]);
-    fill(&server);
-    let source = source(&server);
-    let names: Vec<String> = (0..VALUES.len()).flat_map(|n| [format!("v{n}"), format!("a{n}")]).collect();
-    let columns: BTreeMap<String, Type> = names.iter().map(|name| (name.clone(), Type::String)).collect();
-    let (_, batches, refused) = read(&source, columns).await;
+    everything::fill(&server);
+    let (_, batches, refused) = read(&source(&server), everything::as_text()).await;
     assert_eq!(refused, [""; 0]);
-    let mut differences = Vec::new();
-    for name in &names {
-        let of = VALUES[name[1..].parse::<usize>().unwrap()].0;
-        // Money as text has the currency of its locale: its digits are what is copied.
-        let text = match (of, &name[..1]) {
-            ("money", "v") => format!("{name}::numeric::text"),
-            ("money", _) => format!("{name}::numeric[]::text"),
-            ("boolean", "v") => format!("{name}::text"),
-            // What is written, not what a cast makes of it: that takes away padding and adds masks.
-            _ => format!("CASE WHEN {name} IS NOT NULL THEN format('%s', {name}) END"),
-        };
-        let said = server.sql(
-            "postgres",
-            &format!("SELECT encode(convert_to(coalesce({text}, '(null)'), 'UTF8'), 'hex') FROM everything ORDER BY id"),
-        );
-        let said: Vec<String> = said.lines().map(unhex).collect();
-        let found: Vec<String> = batches
-            .iter()
-            .flat_map(|batch| {
-                let column = batch.column_by_name(name).unwrap().as_string::<i32>().clone();
-                (0..column.len()).map(move |row| if column.is_null(row) { "(null)".into() } else { column.value(row).to_owned() })
-            })
-            .collect();
-        assert_eq!(said.len(), found.len());
-        let differ = said.iter().zip(&found).filter(|(said, found)| said != found);
-        differences.extend(differ.map(|(said, found)| format!("{of} {name}: the server writes '{said}', read was '{found}'")));
-    }
+    let differences = everything::differences(&server, &batches);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-}
-
-fn unhex(text: &str) -> String {
-    let bytes = (0..text.len() / 2).map(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).unwrap());
-    String::from_utf8(bytes.collect()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,14 +72,13 @@ async fn every_value_is_written_as_postgresql_18_writes_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_type_has_a_column_and_only_what_that_cannot_hold_is_refused() {
     let server = Postgres::start(Release::Fifteen, &["timezone=UTC"]);
-    fill(&server);
+    everything::fill(&server);
     let (schema, batches, refused) = read(&source(&server), BTreeMap::new()).await;
     let unknown: Vec<_> = schema.columns.iter().filter(|column| matches!(column.kind, Type::Unknown(_))).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     // Rows that hold an infinite or endless time: one a row, whatever else is in it. Of the ten rows the others came.
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let most = VALUES.iter().map(|(_, values)| values.len()).max().unwrap();
-    assert_eq!(rows + refused.len(), most + 1);
+    assert_eq!(rows + refused.len(), everything::rows());
     assert!(
         !refused.is_empty() && refused.iter().all(|what| what.contains("it is above") || what.contains("it is below")),
         "{refused:?}"

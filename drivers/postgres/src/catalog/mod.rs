@@ -1,12 +1,17 @@
-//! What the server's catalogue says: types, tables, publications, slots, and the settings that replication needs.
+//! What the server's catalogue says: types, tables and how to walk through them, publications, slots, the log, and the settings that
+//! replication needs.
 
+mod log;
 mod publication;
 mod server;
 mod table;
+mod walk;
 
-pub(crate) use publication::{Publication, publication};
+pub(crate) use log::{identify, standing, unfinished, xids};
+pub(crate) use publication::{Publication, Published, publication, sends};
 pub(crate) use server::{Server, Slot, server, slot};
 pub(crate) use table::{CatalogColumn, CatalogTable, IDENTITY_WORDS, discover, tables};
+pub(crate) use walk::{Walk, walks};
 
 use crate::pgoutput::TypeId;
 use crate::values::{TypeEntry, Types};

@@ -6,7 +6,7 @@ use kernel::id::TableName;
 
 use crate::wire::{Connection, WireError, literal};
 
-use super::Cells;
+use super::{CatalogColumn, Cells};
 
 /// A publication.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -17,12 +17,29 @@ pub(crate) struct Publication {
     pub(crate) truncates: bool,
     /// Are partitions published under the name of their root?
     pub(crate) via_root: bool,
-    /// Its tables, each with the columns that are sent; `None` where the server does not say (before 15: all).
-    pub(crate) tables: BTreeMap<TableName, Option<BTreeSet<String>>>,
+    pub(crate) tables: BTreeMap<TableName, Published>,
 }
 
-/// The first version that knows lists of columns.
+/// What is sent of a table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Published {
+    /// These columns; `None` where the server does not say (before 15: all).
+    pub(crate) columns: Option<BTreeSet<String>>,
+    /// The rows for which this is true, in SQL as the session that asked would write it.
+    pub(crate) filter: Option<String>,
+}
+
+/// The first version that knows lists of columns, and filters of rows.
 const COLUMN_LISTS: u32 = 150_000;
+/// The first version that can publish generated columns.
+const GENERATED_PUBLISHED: u32 = 180_000;
+
+/// Does the log tell this column?
+pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, version: u32) -> bool {
+    let listed = published.and_then(|table| table.columns.as_ref());
+    let is_listed = listed.is_none_or(|columns| columns.contains(&column.name));
+    is_listed && !(column.is_generated && (version < GENERATED_PUBLISHED || listed.is_none()))
+}
 
 pub(crate) async fn publication(connection: &mut Connection, name: &str, version: u32) -> Result<Option<Publication>, WireError> {
     let name = literal(name);
@@ -42,17 +59,18 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
     };
     let columns = match version >= COLUMN_LISTS {
         true => {
-            "p.schemaname, p.tablename, a.name FROM pg_catalog.pg_publication_tables p LEFT JOIN LATERAL \
+            "p.schemaname, p.tablename, p.rowfilter, a.name FROM pg_catalog.pg_publication_tables p LEFT JOIN LATERAL \
                  pg_catalog.unnest(p.attnames) a(name) ON true"
         }
-        false => "p.schemaname, p.tablename, NULL FROM pg_catalog.pg_publication_tables p",
+        false => "p.schemaname, p.tablename, NULL, NULL FROM pg_catalog.pg_publication_tables p",
     };
     for row in &connection.query(&format!("SELECT {columns} WHERE p.pubname = {name}")).await? {
         let row = Cells(row);
         let table = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
         let known = publication.tables.entry(table).or_default();
-        if let Some(column) = row.optional(2) {
-            known.get_or_insert_default().insert(column.to_owned());
+        known.filter = row.optional(2).map(str::to_owned);
+        if let Some(column) = row.optional(3) {
+            known.columns.get_or_insert_default().insert(column.to_owned());
         }
     }
     Ok(Some(publication))

@@ -18,6 +18,10 @@ pub(crate) struct CatalogTable {
     /// `p`ermanent, `u`nlogged, `t`emporary
     pub(crate) persistence: u8,
     pub(crate) identity: Identity,
+    /// May its rows be selected?
+    pub(crate) may_select: bool,
+    /// Would policies hide rows of it?
+    pub(crate) has_policies: bool,
     pub(crate) columns: Vec<CatalogColumn>,
     /// The primary key's columns, in its order.
     pub(crate) primary_key: Vec<String>,
@@ -118,6 +122,8 @@ fn relation(row: Cells<'_>) -> Result<CatalogTable, WireError> {
             b'i' => Identity::Index,
             _ => Identity::Default,
         },
+        may_select: row.boolean(14)?,
+        has_policies: row.boolean(15)?,
         columns: Vec::new(),
         primary_key: Vec::new(),
         identity_index: Vec::new(),
@@ -131,7 +137,9 @@ const TABLES: &str = "
            (SELECT k.place FROM pg_catalog.pg_index i, LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
             WHERE i.indrelid = c.oid AND i.indisprimary AND k.attnum = a.attnum AND k.place <= i.indnkeyatts),
            (SELECT k.place FROM pg_catalog.pg_index i, LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
-            WHERE i.indrelid = c.oid AND i.indisreplident AND k.attnum = a.attnum AND k.place <= i.indnkeyatts)
+            WHERE i.indrelid = c.oid AND i.indisreplident AND k.attnum = a.attnum AND k.place <= i.indnkeyatts),
+           pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+           pg_catalog.row_security_active(c.oid)
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use contract::{Error, Kind, Limit, LogEvent, LogRead};
-use kernel::id::{StreamName, TableName};
+use kernel::id::{StreamName, TableName, TransactionName};
 use kernel::position::{Coordinate, Offset, Position, Transaction};
 use rows::build::BatchBuilder;
 use rows::{Operation, RowPhase, TableSchema, Type};
@@ -18,11 +18,12 @@ use super::relation::{self, Bound};
 use crate::pgoutput::frame::Frame;
 use crate::pgoutput::{Lsn, Malformed, Message, OldRow, RelationId, RelationMessage, Tuple, TypeId, decode, frame};
 use crate::values::Types;
+use crate::visibility::Xids;
 
 /// Microseconds from 1970 to 2000.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// What a row takes in memory beside its values, near enough for a budget.
-const ROW_BYTES: u64 = 48;
+pub(crate) const ROW_BYTES: u64 = 48;
 /// Rows that a new builder has room for.
 const ROWS_EXPECTED: usize = 64;
 
@@ -44,6 +45,7 @@ pub(crate) struct Assembler {
     /// Everything in it was delivered before.
     from: Lsn,
     reached: Lsn,
+    xids: Xids,
     transaction: Option<Open>,
     building: Building,
     /// Memory for texts that are made of values.
@@ -61,6 +63,8 @@ enum Known {
 /// The transaction whose changes come.
 struct Open {
     transaction: Transaction,
+    /// How visibility calls it.
+    name: TransactionName,
     commit_time: i64,
     /// Is it contained in where reading began? The server does not send such ones.
     passed: bool,
@@ -72,6 +76,8 @@ struct Open {
 #[derive(Default)]
 struct Building {
     events: Vec<LogEvent>,
+    /// Of the transactions of these events.
+    names: BTreeMap<Transaction, TransactionName>,
     batches: Vec<BatchBuilder>,
     rows: usize,
     bytes: u64,
@@ -89,13 +95,14 @@ enum Slot {
 const SLOTS: u32 = 4;
 
 impl Assembler {
-    pub(crate) fn new(tables: BTreeMap<TableName, Selected>, types: Arc<Types>, from: Lsn) -> Self {
+    pub(crate) fn new(tables: BTreeMap<TableName, Selected>, types: Arc<Types>, from: Lsn, xids: Xids) -> Self {
         Self {
             tables,
             types,
             relations: HashMap::new(),
             from,
             reached: from,
+            xids,
             transaction: None,
             building: Building::default(),
             scratch: String::new(),
@@ -146,13 +153,14 @@ impl Assembler {
 
     fn message(&mut self, at: Lsn, message: Message<'_>) -> Result<(), Error> {
         match message {
-            Message::Begin { commit, time, .. } => {
+            Message::Begin { commit, time, xid } => {
                 if self.transaction.is_some() {
                     return Err(out_of_order("a transaction begins inside another one"));
                 }
                 let transaction = Transaction { stream: StreamName::from(""), at: Offset(commit.0) };
-                let commit_time = time.saturating_add(EPOCH_MICROS);
-                self.transaction = Some(Open { transaction, commit_time, passed: commit < self.from, last: Lsn(0), index: 0 });
+                let (name, commit_time) = (self.xids.widen(xid).name(), time.saturating_add(EPOCH_MICROS));
+                let passed = commit < self.from;
+                self.transaction = Some(Open { transaction, name, commit_time, passed, last: Lsn(0), index: 0 });
             }
             Message::Commit { commit, end, time } => {
                 let Some(open) = self.transaction.take() else {
@@ -164,8 +172,8 @@ impl Assembler {
                 self.reached = self.reached.max(end);
                 if !open.passed {
                     let commit_time = Some(time.saturating_add(EPOCH_MICROS));
-                    let upto = Position::scalar(end.0);
-                    self.building.events.push(LogEvent::Ended { transaction: open.transaction, upto, commit_time });
+                    let (upto, transaction) = (Position::scalar(end.0), open.transaction.clone());
+                    self.building.tell(&open, LogEvent::Ended { transaction, upto, commit_time });
                 }
             }
             Message::Relation(relation) => self.relation(at, &relation)?,
@@ -227,7 +235,8 @@ impl Assembler {
             let index = if at == open.last { open.index.saturating_add(1) } else { 0 };
             let coordinate = coordinate((at, index), Slot::Schema);
             if !open.passed {
-                self.building.events.push(LogEvent::Schema { transaction: open.transaction.clone(), coordinate, schema });
+                let transaction = open.transaction.clone();
+                self.building.tell(open, LogEvent::Schema { transaction, coordinate, schema });
             }
         }
         self.relations.insert(relation.id, Known::Of { table: name, bound: binding.bound.map(Arc::new) });
@@ -280,11 +289,8 @@ impl Assembler {
         let Some(open) = self.transaction.as_ref().filter(|open| !open.passed) else { return };
         for relation in relations {
             if let Some(Known::Of { table, .. }) = self.relations.get(relation) {
-                self.building.events.push(LogEvent::Truncated {
-                    table: table.clone(),
-                    transaction: open.transaction.clone(),
-                    coordinate: coordinate(at, Slot::New),
-                });
+                let (table, transaction) = (table.clone(), open.transaction.clone());
+                self.building.tell(open, LogEvent::Truncated { table, transaction, coordinate: coordinate(at, Slot::New) });
             }
         }
     }
@@ -319,7 +325,7 @@ impl Assembler {
             bytes += ROW_BYTES + image_bytes(*image);
         }
         let last = batch.rows();
-        self.building.added(index, first..last, &open.transaction, bytes);
+        self.building.added(index, first..last, open, bytes);
         Ok(())
     }
 
@@ -328,13 +334,13 @@ impl Assembler {
         if let (Err(refusal), Some(open)) = (pushed, &self.transaction) {
             let error = refusal.error(&table);
             let (transaction, coordinate) = (open.transaction.clone(), coordinate(at, Slot::New));
-            self.building.events.push(LogEvent::Refused { table, transaction, coordinate, error });
+            self.building.tell(open, LogEvent::Refused { table, transaction, coordinate, error });
         }
     }
 
     /// What was put together so far.
     pub(crate) fn finish(&mut self, ingest_time: i64) -> Result<LogRead, Error> {
-        let Building { events, batches, .. } = std::mem::take(&mut self.building);
+        let Building { events, names, batches, .. } = std::mem::take(&mut self.building);
         let finished = batches.into_iter().map(|batch| {
             let table = batch.schema().table.clone();
             batch.finish(ingest_time, RowPhase::Stream).map(Arc::new).map_err(|error| {
@@ -342,7 +348,7 @@ impl Assembler {
                 Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
             })
         });
-        Ok(LogRead { batches: finished.collect::<Result<_, _>>()?, events, ..LogRead::default() })
+        Ok(LogRead { batches: finished.collect::<Result<_, _>>()?, events, names, finished: false })
     }
 }
 
@@ -356,16 +362,22 @@ impl Building {
         })
     }
 
-    fn added(&mut self, batch: usize, rows: std::ops::Range<usize>, transaction: &Transaction, bytes: u64) {
+    /// Something that happened in a transaction.
+    fn tell(&mut self, of: &Open, event: LogEvent) {
+        self.names.entry(of.transaction.clone()).or_insert_with(|| of.name.clone());
+        self.events.push(event);
+    }
+
+    fn added(&mut self, batch: usize, rows: std::ops::Range<usize>, open: &Open, bytes: u64) {
         self.rows += rows.len();
         self.bytes += bytes;
         match self.events.last_mut() {
             Some(LogEvent::Rows { batch: last, rows: before, transaction: of })
-                if *last == batch && before.end == rows.start && of == transaction =>
+                if *last == batch && before.end == rows.start && *of == open.transaction =>
             {
                 before.end = rows.end;
             }
-            _ => self.events.push(LogEvent::Rows { batch, rows, transaction: transaction.clone() }),
+            _ => self.tell(open, LogEvent::Rows { batch, rows, transaction: open.transaction.clone() }),
         }
     }
 }

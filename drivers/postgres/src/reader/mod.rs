@@ -14,7 +14,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use contract::{Error, Limit, LogRead, LogReader};
 
-pub(crate) use assemble::{Assembler, Selected};
+pub(crate) use assemble::{Assembler, ROW_BYTES, Selected};
+pub(crate) use refusal::Refusal;
+pub(crate) use relation::{Bound, bind};
 
 use crate::catalog;
 use crate::source::Place;
@@ -107,7 +109,7 @@ impl LogReader for Reader {
 }
 
 /// Microseconds since 1970.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

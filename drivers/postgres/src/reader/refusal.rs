@@ -8,7 +8,7 @@ use crate::values::Misfit;
 
 /// Why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A value does not go into its column.
     Value { column: String, kind: Type, misfit: Misfit },
     /// A large value did not change, so that the server did not send it, and nothing says what it is.
@@ -28,7 +28,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    pub(super) fn error(&self, table: &TableName) -> Error {
+    pub(crate) fn error(&self, table: &TableName) -> Error {
         let rejected = |code, what: String, remedy: String| Error::new(Kind::Rejected, code, what, remedy);
         match self {
             Refusal::Value { column, kind, misfit } => rejected(

@@ -11,37 +11,37 @@ use crate::values::{PgType, Types, holds, natural};
 
 /// A relation whose rows are read.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(crate) struct Bound {
     /// The schema of its rows.
-    pub(super) schema: Arc<TableSchema>,
+    pub(crate) schema: Arc<TableSchema>,
     /// Where each of its values goes, in the order of the relation.
-    pub(super) places: Vec<Place>,
+    pub(crate) places: Vec<Place>,
     /// Does an old row have the whole key?
-    pub(super) tells_key: bool,
+    pub(crate) tells_key: bool,
 }
 
 /// Where a value goes.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The column of the schema.
-    pub(super) column: usize,
+    pub(crate) column: usize,
     /// What the server calls its type.
-    pub(super) kind: PgType,
+    pub(crate) kind: PgType,
     /// Does an old row have it?
-    pub(super) in_identity: bool,
+    pub(crate) in_identity: bool,
 }
 
 /// What became of a relation.
 #[derive(Debug)]
-pub(super) struct Binding {
-    pub(super) bound: Result<Bound, Refusal>,
+pub(crate) struct Binding {
+    pub(crate) bound: Result<Bound, Refusal>,
     /// Are its columns others than the schema said?
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
 }
 
 /// Binds a relation to the table of this schema. Columns keep their type wherever it holds the relation's values; whatever else
 /// differs makes a new schema. `declared` are the types that the pipeline file names.
-pub(super) fn bind(
+pub(crate) fn bind(
     relation: &RelationMessage<'_>,
     schema: &Arc<TableSchema>,
     declared: &BTreeMap<String, Type>,

@@ -7,18 +7,21 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use contract::{Kind, Limit, LogEvent, LogRead};
-use kernel::id::{StreamName, TableName};
+use kernel::id::{StreamName, TableName, TransactionName};
 use kernel::position::{Coordinate, Offset, Position, Transaction};
 use rows::{Column, Operation, TableSchema, Type};
 
 use super::{Assembler, Selected};
 use crate::pgoutput::{Lsn, TypeId};
 use crate::values::{TypeEntry, Types};
+use crate::visibility::{FullXid, Xids};
 
 const INT8: u32 = 20;
 const TEXT: u32 = 25;
 const DATE: u32 = 1082;
 const ORDERS: u32 = 500;
+/// Where the server's transactions are when a session begins.
+const SERVER_XID: u64 = (3 << 32) + 7;
 
 /// A value of a row: binary, null, or not sent.
 #[derive(Clone, Copy)]
@@ -60,7 +63,7 @@ impl Log {
     fn from(from: u64) -> Self {
         let selected = Selected { schema: schema(), declared: BTreeMap::new(), relation: None };
         let tables = [(TableName::from("shop.orders"), selected)].into();
-        Self { assembler: Assembler::new(tables, types(), Lsn(from)) }
+        Self { assembler: Assembler::new(tables, types(), Lsn(from), Xids::near(FullXid(SERVER_XID))) }
     }
 
     fn data(&mut self, at: u64, message: &[u8]) -> Result<(), contract::Error> {
@@ -69,7 +72,11 @@ impl Log {
     }
 
     fn begin(&mut self, commit: u64) -> &mut Self {
-        let message = [&[b'B'][..], &commit.to_be_bytes(), &5_i64.to_be_bytes(), &[0; 4]].concat();
+        self.begin_as(commit, 0)
+    }
+
+    fn begin_as(&mut self, commit: u64, xid: u32) -> &mut Self {
+        let message = [&[b'B'][..], &commit.to_be_bytes(), &5_i64.to_be_bytes(), &xid.to_be_bytes()].concat();
         self.data(commit, &message).unwrap();
         self
     }
@@ -306,6 +313,29 @@ fn a_sign_of_life_is_a_position_outside_of_a_transaction_only() {
     log.keepalive(9).keepalive(20).keepalive(30).begin(100).keepalive(40).commit(100).keepalive(50).keepalive(120);
     let keepalive = |end| LogEvent::Keepalive { upto: Position::scalar(end) };
     assert_eq!(log.read().events, [keepalive(30), ended(100), keepalive(120)]);
+}
+
+/// The transactions that a read names, and how.
+fn names(read: &LogRead) -> Vec<(Transaction, TransactionName)> {
+    read.names.clone().into_iter().collect()
+}
+
+#[test]
+fn every_transaction_of_a_read_has_the_name_that_visibility_gives_it() {
+    let mut log = Log::from(0);
+    let row = [V::B(&id(1)), V::B(b"a")];
+    log.begin_as(100, u32::MAX).relation(40, b'd').insert(40, &row).commit(100).begin_as(200, 9).insert(150, &row);
+    let (old, new) = ((transaction(100), FullXid((3 << 32) - 1).name()), (transaction(200), FullXid((3 << 32) + 9).name()));
+    assert_eq!(names(&log.read()), [old, new.clone()]);
+    // A transaction that goes on is named again, and one of which nothing is told is not.
+    log.insert(160, &row);
+    assert_eq!(names(&log.read()), std::slice::from_ref(&new));
+    log.commit(200);
+    assert_eq!(names(&log.read()), [new]);
+    log.begin_as(300, 10).keepalive(900);
+    assert_eq!(names(&log.read()), []);
+    log.insert(250, &[V::Null, V::Null]);
+    assert_eq!(names(&log.read()), [(transaction(300), FullXid((3 << 32) + 10).name())], "a change that is refused, too");
 }
 
 #[test]

@@ -15,9 +15,6 @@ use crate::catalog::{self, CatalogTable, IDENTITY_WORDS, Publication};
 use crate::settings::SourceSettings;
 use crate::values::{Types, holds, natural};
 
-/// The first version that can publish generated columns.
-const GENERATED_PUBLISHED: u32 = 180_000;
-
 /// What is wrong with one table.
 pub(super) struct Problem {
     pub(super) code: &'static str,
@@ -93,12 +90,8 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
         };
         return Err(problem("postgres-publication", format!("{what} '{publication}'"), remedy));
     }
-    let sent = |column: &&catalog::CatalogColumn| {
-        let listed = published.and_then(Option::as_ref).is_none_or(|columns| columns.contains(&column.name));
-        listed && !(column.is_generated && (known.version < GENERATED_PUBLISHED || published.is_none_or(Option::is_none)))
-    };
     let mut columns = Vec::new();
-    for column in found.columns.iter().filter(sent) {
+    for column in found.columns.iter().filter(|column| catalog::sends(published, column, known.version)) {
         let of = known.types.resolve(column.type_id, column.modifier);
         let kind = match request.columns.get(&column.name) {
             Some(declared) if holds(&of, declared) => declared.clone(),

@@ -2,7 +2,8 @@
 
 mod describe;
 mod preflight;
-mod prepare;
+pub(crate) mod prepare;
+mod readable;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +11,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
-use kernel::id::{Identity, StreamName, TableName};
+use contract::{Chunks, Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
+use kernel::id::{StreamName, TableName};
 use kernel::position::{LogIdentity, Position};
-use rows::TableSchema;
+use rows::{TableSchema, Type};
 use tokio::sync::watch;
 
-use crate::catalog::{self, Cells, Slot};
-use crate::pgoutput::Lsn;
+use crate::catalog::{self, Slot};
+use crate::pgoutput::{Lsn, RelationId};
 use crate::reader::{Assembler, Reader, Selected};
 use crate::settings::SourceSettings;
+use crate::values::Types;
 use crate::wire::{Connection, Ended, Purpose, Session, StreamOptions, WireError};
 
 /// Opens `postgres` sources.
@@ -43,9 +45,15 @@ impl contract::registry::SourceFactory for SourceFactory {
 
 /// A database, read by a replication slot.
 pub struct PostgresSource {
-    place: Arc<Place>,
+    pub(crate) place: Arc<Place>,
     /// What was asked for last: a schema does not tell which types the pipeline file named.
     requests: Mutex<BTreeMap<TableName, TableRequest>>,
+    /// Which log was opened last.
+    opened: Mutex<Option<LogIdentity>>,
+    /// Which relations the tables were when reading the log last began.
+    streamed: Mutex<BTreeMap<TableName, RelationId>>,
+    /// The database's types, as far as they were there when they were last looked up for a chunk.
+    pub(crate) types: Mutex<Arc<Types>>,
     durable: watch::Sender<Lsn>,
     /// The session before: a slot has one reader at a time.
     session: tokio::sync::Mutex<Option<Ended>>,
@@ -88,12 +96,12 @@ impl Place {
 
 /// The slot is of no use any more.
 fn lost(what: &str) -> Error {
-    let remedy = format!("raise max_slot_wal_keep_size, drop the slot, and {BEGIN_ANEW}");
+    let remedy = format!("raise max_slot_wal_keep_size, drop the slot, make it anew, and {BEGIN_ANEW}");
     Error::new(Kind::PositionLost, "postgres-slot-lost", what, remedy)
 }
 
-/// What helps where log is gone, as long as there are no snapshots.
-const BEGIN_ANEW: &str = "begin the pipeline anew under another name and into another target";
+/// What helps where log is gone.
+const BEGIN_ANEW: &str = "read the tables anew: `urutau table resnapshot`, or `snapshot: { mode: when-needed }`";
 
 impl PostgresSource {
     /// The source that a pipeline file's section describes. Connects to nothing.
@@ -101,6 +109,9 @@ impl PostgresSource {
         Ok(Self {
             place: Arc::new(Place { settings: SourceSettings::read(pipeline, settings)? }),
             requests: Mutex::default(),
+            opened: Mutex::default(),
+            streamed: Mutex::default(),
+            types: Mutex::default(),
             durable: watch::Sender::new(Lsn(0)),
             session: tokio::sync::Mutex::default(),
         })
@@ -109,6 +120,22 @@ impl PostgresSource {
     fn remember(&self, tables: &[TableRequest]) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.extend(tables.iter().map(|request| (request.table.clone(), request.clone())));
+    }
+
+    /// The column types that the pipeline file names for a table.
+    pub(crate) fn declared(&self, table: &TableName) -> BTreeMap<String, Type> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(table).map(|request| request.columns.clone()).unwrap_or_default()
+    }
+
+    /// Which log was opened last.
+    pub(crate) fn opened(&self) -> Option<LogIdentity> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Which relation a table was when reading the log last began.
+    pub(crate) fn streamed(&self, table: &TableName) -> Option<RelationId> {
+        self.streamed.lock().unwrap_or_else(PoisonError::into_inner).get(table).copied()
     }
 
     /// The slot, fit for reading, or why it is not.
@@ -184,7 +211,7 @@ impl Source for PostgresSource {
 
     async fn open(&self) -> Result<OpenedLog, Error> {
         let mut connection = self.place.replication().await?;
-        let log = identify(&mut connection).await.map_err(|e| self.place.failed("asking which log it is", e))?;
+        let log = catalog::identify(&mut connection).await.map_err(|e| self.place.failed("asking which log it is", e))?;
         let slot = self.slot(&mut connection).await?;
         connection.close().await;
         let making = || {
@@ -201,12 +228,8 @@ impl Source for PostgresSource {
             None => log.end,
             Some(slot) => slot.confirmed.ok_or_else(making)?,
         };
-        let streams = [(StreamName::from(""), log.identity.clone())].into();
-        Ok(OpenedLog {
-            identity: LogIdentity { streams, coordinates: Some(log.identity) },
-            floor: Position::scalar(floor.0),
-            end: Position::scalar(log.end.max(floor).0),
-        })
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(log.identity.clone());
+        Ok(OpenedLog { identity: log.identity, floor: Position::scalar(floor.0), end: Position::scalar(log.end.max(floor).0) })
     }
 
     /// Positions are ends of transactions and places between them, and the log marks every end: each reading divides there by itself.
@@ -231,23 +254,29 @@ impl Source for PostgresSource {
         let types = catalog::types(&mut connection).await.map_err(failed)?;
         let names: Vec<&TableName> = tables.iter().map(|schema| &schema.table).collect();
         let relations = catalog::tables(&mut connection, &names).await.map_err(failed)?;
+        let xids = catalog::xids(&mut connection).await.map_err(failed)?;
         connection.close().await;
         let selected = {
-            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             let select = |schema: &Arc<TableSchema>| {
-                let declared = requests.get(&schema.table).map(|request| request.columns.clone()).unwrap_or_default();
-                let relation = relations.get(&schema.table).map(|table| table.id);
+                let (declared, relation) = (self.declared(&schema.table), relations.get(&schema.table).map(|table| table.id));
                 (schema.table.clone(), Selected { schema: schema.clone(), declared, relation })
             };
             tables.iter().map(select).collect()
         };
+        let streamed = relations.iter().map(|(table, found)| (table.clone(), found.id)).collect();
+        *self.streamed.lock().unwrap_or_else(PoisonError::into_inner) = streamed;
         let mut session = self.begin(from).await?;
         *before = Some(session.ended());
-        Ok(Box::new(Reader::new(session, Assembler::new(selected, Arc::new(types), from), self.place.clone())))
+        let assembler = Assembler::new(selected, Arc::new(types), from, xids);
+        Ok(Box::new(Reader::new(session, assembler, self.place.clone())))
     }
 
     fn begins_with_log(&self) -> bool {
         false
+    }
+
+    fn chunks(&self) -> Option<&dyn Chunks> {
+        Some(self)
     }
 
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
@@ -265,22 +294,4 @@ impl Source for PostgresSource {
     fn describe_position(&self, position: &Position) -> String {
         Lsn(position.offset(&StreamName::from("")).0).to_string()
     }
-}
-
-/// Which log it is, and where it ends.
-struct Log {
-    identity: Identity,
-    end: Lsn,
-}
-
-async fn identify(connection: &mut Connection) -> Result<Log, WireError> {
-    let rows = connection.query("IDENTIFY_SYSTEM").await?;
-    let row = Cells(rows.first().ok_or_else(|| WireError::Protocol("IDENTIFY_SYSTEM has no answer".into()))?);
-    let (system, timeline) = (row.text(0)?, row.text(1)?);
-    let end = row.text(2)?.parse::<Lsn>().map_err(|e| WireError::Protocol(e.to_string()))?;
-    let database = "SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
-    let databases = connection.query(database).await?;
-    let database = Cells(databases.first().ok_or_else(|| WireError::Protocol("the database has no number".into()))?).text(0)?;
-    let identity = Identity::from(format!("system {system}, timeline {timeline}, database {database}").as_str());
-    Ok(Log { identity, end })
 }

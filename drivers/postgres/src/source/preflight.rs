@@ -3,7 +3,7 @@
 use contract::{Finding, Severity, TableRequest};
 
 use super::describe::{self, Known};
-use super::{Place, prepare};
+use super::{Place, prepare, readable};
 use crate::catalog::{self, Publication, Server, Slot};
 use crate::pgoutput::Identity;
 use crate::settings::SourceSettings;
@@ -48,6 +48,10 @@ pub(super) async fn findings(place: &Place, tables: &[TableRequest]) -> Vec<Find
             findings.publication(settings, &server, known.publication.as_ref());
             for request in tables {
                 findings.table(settings, &known, request);
+            }
+            match readable::findings(place, &known, tables).await {
+                Ok(more) => findings.all.extend(more),
+                Err(error) => findings.all.push(gone(error)),
             }
         }
         Err(error) => findings.all.push(gone(error)),
@@ -134,8 +138,9 @@ impl Findings {
         if slot.is_lost() {
             let what = "the server has removed log that the slot needs: its position is lost".to_owned();
             let remedy = format!(
-                "raise max_slot_wal_keep_size; SELECT pg_drop_replication_slot({}); and begin the pipeline anew under another name",
-                crate::wire::literal(name)
+                "raise max_slot_wal_keep_size; SELECT pg_drop_replication_slot({}); make it anew, and {}",
+                crate::wire::literal(name),
+                super::BEGIN_ANEW
             );
             self.add(Severity::Error, "postgres-slot-lost", name, what, remedy);
         }

@@ -54,12 +54,12 @@ pub(super) fn publication_statement<'a>(publication: &str, tables: impl Iterator
 }
 
 /// The SQL that adds a table to a publication.
-pub(super) fn add_statement(publication: &str, name: &str) -> String {
+pub(crate) fn add_statement(publication: &str, name: &str) -> String {
     format!("ALTER PUBLICATION {} ADD TABLE {};", identifier(publication), table(name))
 }
 
 /// A table's name as SQL.
-pub(super) fn table(name: &str) -> String {
+pub(crate) fn table(name: &str) -> String {
     match name.split_once('.') {
         Some((namespace, name)) => format!("{}.{}", identifier(namespace), identifier(name)),
         None => identifier(name),

@@ -43,6 +43,15 @@ pub(crate) struct Connection {
     stream: Stream,
     buffer: BytesMut,
     end_point: Option<Vec<u8>>,
+    /// By which a statement of this session is cancelled.
+    cancel: Option<CancelKey>,
+}
+
+/// What the server calls a session, and what only we know of it.
+#[derive(Clone, Copy)]
+struct CancelKey {
+    process: i32,
+    secret: i32,
 }
 
 enum Stream {
@@ -69,13 +78,40 @@ impl Endpoint {
         }
     }
 
-    async fn connect_now(&self, purpose: Purpose) -> Result<Connection, WireError> {
+    /// A connection on which nothing was said yet.
+    async fn reach(&self) -> Result<Connection, WireError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(WireError::io("connecting"))?;
         stream.set_nodelay(true).map_err(WireError::io("connecting"))?;
-        let mut connection = match &self.tls {
-            None => Connection { stream: Stream::Plain(stream), buffer: BytesMut::new(), end_point: None },
-            Some(tls) => encrypted(stream, &self.host, tls).await?,
+        match &self.tls {
+            None => Ok(Connection { stream: Stream::Plain(stream), buffer: BytesMut::new(), end_point: None, cancel: None }),
+            Some(tls) => encrypted(stream, &self.host, tls).await,
+        }
+    }
+
+    /// Asks the server to cancel what runs in a session. It does not say whether it did.
+    pub(super) async fn cancel(&self, session: &Connection) -> Result<(), WireError> {
+        let Some(CancelKey { process, secret }) = session.cancel else {
+            return Err(WireError::Protocol("the server did not say how its statements are cancelled".into()));
         };
+        let mut request = BytesMut::new();
+        frontend::cancel_request(process, secret, &mut request);
+        let cancelled = async {
+            let mut connection = self.reach().await?;
+            connection.send(&request).await?;
+            // The server closes the connection once it has passed the wish on.
+            match connection.receive().await {
+                Ok(_) | Err(WireError::Io { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        match tokio::time::timeout(CONNECT, cancelled).await {
+            Ok(cancelled) => cancelled,
+            Err(_) => Err(WireError::Io { doing: "cancelling", error: io::ErrorKind::TimedOut.into() }),
+        }
+    }
+
+    async fn connect_now(&self, purpose: Purpose) -> Result<Connection, WireError> {
+        let mut connection = self.reach().await?;
         let mut parameters = vec![
             ("user", self.user.as_str()),
             ("database", self.database.as_str()),
@@ -94,12 +130,18 @@ impl Endpoint {
             let message = connection.receive().await?;
             match message.kind {
                 b'Z' => return Ok(connection),
-                // Settings of the session, the key for cancelling, notices: nothing that we need.
-                b'S' | b'K' | b'N' => {}
+                b'K' => connection.cancel = cancel_key(&message.body),
+                // Settings of the session, notices: nothing that we need.
+                b'S' | b'N' => {}
                 other => return Err(WireError::Protocol(format!("'{}' came while the session began", char::from(other)))),
             }
         }
     }
+}
+
+fn cancel_key(body: &[u8]) -> Option<CancelKey> {
+    let (process, secret) = body.split_first_chunk::<4>()?;
+    Some(CancelKey { process: i32::from_be_bytes(*process), secret: i32::from_be_bytes(secret.try_into().ok()?) })
 }
 
 /// Asks for encryption. Exactly one byte is read in clear text, so that nobody can slip something in front of the rest.
@@ -120,7 +162,7 @@ async fn encrypted(mut stream: TcpStream, host: &str, tls: &Tls) -> Result<Conne
     }
     let stream = tls.connect(host, stream).await?;
     let end_point = tls::end_point(&stream);
-    Ok(Connection { stream: Stream::Encrypted(Box::new(stream)), buffer: BytesMut::new(), end_point })
+    Ok(Connection { stream: Stream::Encrypted(Box::new(stream)), buffer: BytesMut::new(), end_point, cancel: None })
 }
 
 impl Connection {

@@ -80,9 +80,11 @@ fn judged(code: &str) -> (Kind, &'static str, &'static str) {
             "postgres-slot-active",
             "another process reads the slot; stop it, or take another slot: 'source.slotName'",
         ),
-        (_, "58P01" | "58030") => {
-            (Kind::PositionLost, "postgres-wal-removed", "the slot is of no use any more: drop it and begin the pipeline anew")
-        }
+        (_, "58P01" | "58030") => (
+            Kind::PositionLost,
+            "postgres-wal-removed",
+            "the slot is of no use any more: drop it, make it anew, and read the tables anew: `urutau table resnapshot`",
+        ),
         ("08" | "53" | "57" | "40", _) => (Kind::Transient, "postgres-away", "it may pass; see the server's log"),
         ("42" | "22" | "0A", _) => (Kind::Config, "postgres-statement", "`urutau doctor` checks what the source needs"),
         _ => (Kind::Transient, "postgres-server", "see the server's log"),

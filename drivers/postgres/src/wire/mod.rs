@@ -1,4 +1,4 @@
-//! The connection to a server: TLS, who we are, simple queries, and the replication stream. Thin async files around formats that
+//! The connection to a server: TLS, who we are, simple queries, rows in bulk, and the replication stream. Thin async files around formats that
 //! are read without I/O (`pgoutput`, [`backend`]).
 //!
 //! One client for both uses, so that a password goes over the wire by one set of rules only: in clear text or as MD5 never
@@ -7,6 +7,7 @@
 mod authenticate;
 mod backend;
 mod connection;
+mod copy;
 mod error;
 mod query;
 mod replication;

@@ -135,7 +135,7 @@ fn noticed(body: &[u8]) -> Result<(), WireError> {
         return Err(WireError::Refused {
             code: "postgres-publication",
             what: format!("the server warns: {notice}"),
-            remedy: "a publication must be older than the log that is read by it: make it, then drop the slot and begin the pipeline anew",
+            remedy: "a publication must be older than the log that is read by it: make it, then make the slot anew and read the tables anew: `urutau table resnapshot`",
         });
     }
     tracing::debug!(%notice, "the server notes");
