@@ -50,17 +50,12 @@ impl Release {
 impl Postgres {
     /// A fresh server with these settings (`name=value`), ready for connections.
     pub fn start(release: Release, settings: &[&str]) -> Postgres {
-        let folder = tempfile::Builder::new().prefix("urutau-postgres-").tempdir().expect("a folder for a server");
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("the folder's rights can be set");
-        if let Some((user, group)) = unprivileged() {
-            chown(folder.path(), Some(user), Some(group)).expect("the folder can be given away");
-        }
         let mut server = Postgres {
             programs: release.programs(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             port: free_port(),
             process: None,
-            folder,
+            folder: folder_of_its_own(),
         };
         let made = server
             .program("initdb")
@@ -70,6 +65,27 @@ impl Postgres {
             .output()
             .expect("initdb starts");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        server.go();
+        server
+    }
+
+    /// A standby of this server, with its settings, following it.
+    pub fn standby(&self) -> Postgres {
+        let folder = folder_of_its_own();
+        let mut server = Postgres {
+            programs: self.programs.clone(),
+            settings: self.settings.clone(),
+            port: free_port(),
+            process: None,
+            folder,
+        };
+        let made = server
+            .program("pg_basebackup")
+            .args(["-R", "-c", "fast", "-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), "-D"])
+            .arg(server.data())
+            .output()
+            .expect("pg_basebackup starts");
+        assert!(made.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&made.stderr));
         server.go();
         server
     }
@@ -200,6 +216,16 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A folder in which the server's user may write.
+fn folder_of_its_own() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("urutau-postgres-").tempdir().expect("a folder for a server");
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("the folder's rights can be set");
+    if let Some((user, group)) = unprivileged() {
+        chown(folder.path(), Some(user), Some(group)).expect("the folder can be given away");
+    }
+    folder
 }
 
 /// As root the server refuses to run: then it is `nobody`'s.

@@ -63,7 +63,7 @@ async fn from_statistics(
     let column = &walk.columns[0];
     let collate = column.collation.as_ref().map(|collation| format!(" COLLATE {collation}")).unwrap_or_default();
     let (of, name, inherited) = (&column.of, literal(&column.name), found.kind == b'p');
-    let rows = connection
+    let asked = connection
         .query(&format!(
             "SELECT v::pg_catalog.text FROM (
                  SELECT DISTINCT (h.value::{of}){collate} AS v
@@ -75,7 +75,13 @@ async fn from_statistics(
              ORDER BY v",
             found.id.0
         ))
-        .await?;
+        .await;
+    let rows = match asked {
+        Ok(rows) => rows,
+        // Of another type than the column is by now; and what the server says of it may hold a value.
+        Err(error) if error.sqlstate().is_some_and(|code| code.starts_with("22")) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
     let mut values: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
     // The least one has nothing below it.
     if !values.is_empty() {

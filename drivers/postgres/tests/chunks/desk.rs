@@ -32,6 +32,11 @@ impl<'a> Desk<'a> {
         Desk { server, source: source(&server.uri(name), name), name }
     }
 
+    /// The same database at another server.
+    pub(crate) fn at(&self, server: &Postgres) -> PostgresSource {
+        source(&server.uri(self.name), self.name)
+    }
+
     /// What another user sees.
     pub(crate) fn seen_by(&self, user: &str) -> PostgresSource {
         source(&self.server.uri(self.name).replace("postgres@", &format!("{user}@")), self.name)
@@ -103,7 +108,9 @@ pub(crate) async fn read_until(reader: &mut dyn LogReader, upto: &Position) -> V
 }
 
 fn source(uri: &str, name: &str) -> PostgresSource {
-    let Json::Object(settings) = json!({ "uri": uri, "slotName": name }) else { unreachable!("settings are an object") };
+    let Json::Object(settings) = json!({ "uri": uri, "slotName": name, "create": true }) else {
+        unreachable!("settings are an object")
+    };
     PostgresSource::new(name, &settings).unwrap()
 }
 

@@ -128,3 +128,34 @@ async fn the_fence_is_reached_by_a_log_in_which_nothing_happens() {
     assert!(chunk.fence.contains(&opened.end) && offset(&chunk.fence) > 0);
     crate::desk::read_until(reader.as_mut(), &chunk.fence).await;
 }
+
+/// What a standby's snapshot sees it does not list: only what is older than everything that runs is proven there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_proves_nothing_that_is_newer_than_what_runs() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = Desk::open(&server, "followed", "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0)");
+    let standby = server.standby();
+    let source = desk.at(&standby);
+    let schema = desk.describe("public.t").await;
+    let opened = source.open().await.unwrap();
+    assert_eq!(opened.identity, desk.source.open().await.unwrap().identity);
+
+    let open = Open::begin(&server, "followed", "BEGIN; UPDATE t SET v = 1 WHERE id = 1;\n");
+    until(&desk, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'transactionid'");
+    let running = desk.sql("SELECT max(transactionid::text::bigint) FROM pg_locks WHERE locktype = 'transactionid'");
+    let over = desk.sql("BEGIN; UPDATE t SET v = 2 WHERE id = 2; SELECT pg_current_xact_id(); COMMIT");
+    while standby.sql("followed", "SELECT v = 2 FROM t WHERE id = 2") != "t" {}
+    // This is why a list of what runs is not trusted there.
+    assert!(standby.sql("followed", "SELECT pg_current_snapshot()").ends_with(':'));
+    let about = names(&[&running, &over]);
+    let visibility = source.visibility(&about, true).await.unwrap();
+    assert_eq!((visibility.proven, visibility.unfinished), (names(&[]), Some(names(&[]))));
+    let chunk = ChunkRequest { about: about.clone(), ..request(&schema, whole(), 10) };
+    let read = source.read_chunk(&chunk).await.unwrap();
+    assert_eq!((read.identity, read.rows.unwrap().rows(), read.visibility.proven), (opened.identity, 2, names(&[])));
+
+    open.end("COMMIT;\n");
+    while standby.sql("followed", "SELECT v = 1 FROM t WHERE id = 1") != "t" {}
+    assert_eq!(source.visibility(&about, false).await.unwrap().proven, about);
+    assert!(source.read_chunk(&chunk).await.unwrap().fence.contains(&opened.end));
+}
