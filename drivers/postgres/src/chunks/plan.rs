@@ -82,19 +82,17 @@ async fn from_statistics(
         Err(error) if error.sqlstate().is_some_and(|code| code.starts_with("22")) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut values: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
-    // The least one has nothing below it.
-    if !values.is_empty() {
-        values.remove(0);
-    }
-    Ok(evenly(values, wanted.saturating_sub(1) as usize))
+    let values: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+    Ok(evenly(&values, wanted as usize))
 }
 
-/// So many of them, evenly spread.
-fn evenly(values: Vec<String>, wanted: usize) -> Vec<String> {
-    let (all, wanted) = (values.len(), wanted.min(values.len()));
-    let places: Vec<usize> = (0..wanted).map(|n| (2 * n + 1) * all / (2 * wanted)).collect();
-    values.into_iter().enumerate().filter(|(place, _)| places.binary_search(place).is_ok()).map(|(_, value)| value).collect()
+/// Of the ends of bins that hold equally many rows those that divide them into so many parts. The first is where the bins begin, and
+/// the last needs no bound.
+fn evenly(ends: &[String], parts: usize) -> Vec<String> {
+    let bins = ends.len().saturating_sub(1);
+    let mut places: Vec<usize> = (1..parts).map(|part| part * bins / parts).filter(|place| *place > 0).collect();
+    places.dedup();
+    places.into_iter().filter_map(|place| ends.get(place).cloned()).collect()
 }
 
 /// Whole numbers between the least and the greatest, which the ends of an index tell.
@@ -130,14 +128,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_taken_evenly_and_none_twice() {
-        let values: Vec<String> = (0..10).map(|n| n.to_string()).collect();
-        assert_eq!(evenly(values.clone(), 2), ["2", "7"]);
-        assert_eq!(evenly(values.clone(), 5), ["1", "3", "5", "7", "9"]);
-        assert_eq!(evenly(values.clone(), 10), values);
-        assert_eq!(evenly(values.clone(), 99), values);
-        assert_eq!(evenly(values, 0), [""; 0]);
-        assert_eq!(evenly(Vec::new(), 3), [""; 0]);
+    fn bins_are_divided_into_equal_parts() {
+        let ends: Vec<String> = (0..=12).map(|n| n.to_string()).collect();
+        assert_eq!(evenly(&ends, 2), ["6"]);
+        assert_eq!(evenly(&ends, 4), ["3", "6", "9"]);
+        assert_eq!(evenly(&ends, 5), ["2", "4", "7", "9"]);
+        assert_eq!(evenly(&ends, 99), ends[1..12]);
+        for parts in [0, 1] {
+            assert_eq!(evenly(&ends, parts), [""; 0]);
+        }
+        assert_eq!((evenly(&[], 3), evenly(&ends[..1], 3)), (Vec::new(), Vec::new()));
     }
 
     #[test]
