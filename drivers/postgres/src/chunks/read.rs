@@ -126,13 +126,13 @@ async fn look_up(
     let binding = bind(&relation, &request.table, &source.declared(name), &types);
     let columns: Vec<String> = relation.columns.iter().map(|column| column.name.to_owned()).collect();
     let bound = binding.bound.map_err(|refusal| refused(&refusal, request))?;
-    let key: Vec<&str> = bound.schema.key.iter().filter_map(|place| columns_name(&bound, *place)).collect();
+    let key: Vec<&str> = bound.schema.key.iter().filter_map(|place| column_name(&bound, *place)).collect();
     let walks = catalog::walks(connection, found.id, &key).await.map_err(failed)?;
     let walk = chosen(walks, &bounds, name.as_str(), &key)?;
     Ok(Table { found, published, bound, columns, walk })
 }
 
-fn columns_name(bound: &reader::Bound, place: usize) -> Option<&str> {
+fn column_name(bound: &reader::Bound, place: usize) -> Option<&str> {
     bound.schema.columns.get(place).map(|column| column.name.as_str())
 }
 
