@@ -60,6 +60,11 @@ impl Copied {
         Ok(Some(CopiedRow { columns, bytes }))
     }
 
+    /// Did it say that no row is missing?
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     fn begin(&mut self) -> Result<bool, Malformed> {
         let malformed = Malformed::NotText { what: "the header of a COPY" };
         let Some(header) = self.buffer.get(..HEADER_BYTES) else { return Ok(false) };
@@ -127,8 +132,20 @@ mod tests {
                 rows.push(row.values().map(value).collect());
             }
         }
-        assert!(copied.is_over);
+        assert!(copied.is_over());
         rows
+    }
+
+    #[test]
+    fn a_copy_is_over_once_it_says_so() {
+        let whole = whole();
+        let mut copied = Copied::default();
+        copied.push(&whole[..whole.len() - 1]);
+        while copied.next().unwrap().is_some() {}
+        assert!(!copied.is_over());
+        copied.push(&whole[whole.len() - 1..]);
+        assert_eq!(copied.next(), Ok(None));
+        assert!(copied.is_over());
     }
 
     #[test]

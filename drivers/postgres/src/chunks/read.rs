@@ -60,6 +60,9 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
             break;
         }
     }
+    if !stopped && !copied.is_over() {
+        return Err(failed(WireError::Protocol("a COPY ends inside its rows".into())));
+    }
     let is_whole = !stopped && rows.batch.rows() < limit(request) as usize;
     let end = match rows.last {
         Some(key) if !is_whole => Some(Bound { relation: table.found.id, order: table.walk.order(), key }.written()),
