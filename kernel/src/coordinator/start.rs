@@ -368,6 +368,10 @@ impl Coordinator {
         }
         // What was acknowledged may be gone already, though the log was opened before.
         let floor = self.log.floor.join(&self.log.acknowledged);
+        if joins && join == Join::Snapshot {
+            // It needs nothing of what the log has lost: its base is still to be fixed.
+            cut = cut.join(&Cut::at(floor.clone()));
+        }
         // A table that the record names and that has no state is lost, not new (rule R1), unless it began where the log does.
         let vanished = (blank && !joins && join != Join::Beginning) || fell;
         let needs_already = phase == Phase::NeedsSnapshot;
@@ -474,7 +478,11 @@ impl Coordinator {
     fn judge_again(&mut self) {
         let floor = self.log.floor.clone();
         for name in self.names() {
-            let Some(table) = self.tables.get(&name) else { continue };
+            let Some(table) = self.tables.get_mut(&name) else { continue };
+            if table.phase == Phase::Pending {
+                // Its base is still to be fixed.
+                table.taken.join_position(&floor);
+            }
             if table.phase != Phase::NeedsSnapshot && !table.taken.upto().contains(&floor) {
                 let why = format!("the log can be read from {floor} on only, and this table had got to {:?}", table.taken);
                 self.mark("position-lost-on-reopen");

@@ -12,6 +12,11 @@ impl World {
         if state.is_none() && !promised && !lost {
             return;
         }
+        if state.is_none() && !known && self.plan.tables[table].join == Join::Snapshot && lost {
+            let why = "it is new and begins with a snapshot: nothing that the log has lost is needed".to_owned();
+            self.judge("start-within-streamable", Err(why));
+            return;
+        }
         let verdict = starting::start_within_streamable(&self.view(table), state, floor, lost);
         self.judge("start-within-streamable", verdict);
         if !lost {
