@@ -112,7 +112,9 @@ impl TokioEnv {
             }
             Ok::<_, Error>(open)
         };
-        self.opened.get_or_try_init(open).await.map(|_| ())
+        self.opened.get_or_try_init(open).await?;
+        self.schemas.agree(agreed);
+        Ok(())
     }
 
     fn open_table(&self, table: &TableName) -> Option<&OpenTable> {

@@ -33,6 +33,15 @@ impl Schemas {
         Self { sink, follow, tables: Mutex::default() }
     }
 
+    /// The tables as source and sink agreed on them: what a table is read under before the log's reader has begun. A life that goes
+    /// on with a snapshot reads chunks and the log from the first moment on.
+    pub(crate) fn agree(&self, agreed: &BTreeMap<TableName, SinkTable>) {
+        let mut tables = self.lock();
+        for (name, target) in agreed {
+            tables.entry(name.clone()).or_insert_with(|| Known::of(target));
+        }
+    }
+
     /// The reader begins anew: the schemas with which it begins, one a table.
     pub(crate) fn begin(
         &self,
@@ -43,11 +52,7 @@ impl Schemas {
         for (name, target) in agreed {
             let stored = stands.iter().find(|(table, _)| table == name).map(|(_, text)| stored_schema(name, text)).transpose()?;
             let now = stored.map_or_else(|| Arc::clone(&target.schema), Arc::new);
-            let known = tables.entry(name.clone()).or_insert_with(|| Known {
-                target: target.clone(),
-                now: Arc::clone(&target.schema),
-                followed: vec![Arc::clone(&target.schema)],
-            });
+            let known = tables.entry(name.clone()).or_insert_with(|| Known::of(target));
             known.now = now;
             known.follow();
         }
@@ -111,6 +116,10 @@ fn as_stored(schema: &TableSchema) -> Result<String, String> {
 }
 
 impl Known {
+    fn of(target: &SinkTable) -> Self {
+        Self { target: target.clone(), now: Arc::clone(&target.schema), followed: vec![Arc::clone(&target.schema)] }
+    }
+
     fn follow(&mut self) {
         if !self.followed.contains(&self.now) {
             self.followed.push(Arc::clone(&self.now));
@@ -144,6 +153,23 @@ mod tests {
             metadata: Vec::new(),
         };
         [(schema.table.clone(), table)].into()
+    }
+
+    #[test]
+    fn a_chunk_may_come_before_the_reader_has_begun_and_bring_what_the_log_has_not_told() {
+        let (old, new) = (schema(&[("id", "int64")]), schema(&[("id", "int64"), ("note", "string")]));
+        let schemas = Schemas::new(Arc::new(MemorySink::new(contract::StateWrite::WithData)), true);
+        schemas.agree(&agreed(&old));
+        assert_eq!(schemas.now(&old.table), Some(Arc::clone(&old)));
+        let brought = schemas.brought(&new).unwrap();
+        assert!(schemas.is_followed(&new));
+        // The log's reader is where it was, and tells the same change when it comes to it.
+        assert_eq!(schemas.now(&old.table), Some(Arc::clone(&old)));
+        assert_eq!(schemas.begin(&agreed(&old), &[]).unwrap(), [Arc::clone(&old)]);
+        assert_eq!(schemas.changed(&new).unwrap(), brought);
+        let other_key = Arc::new(TableSchema { key: vec![1], ..new.as_ref().clone() });
+        assert!(schemas.brought(&other_key).unwrap_err().contains("the key was (id) and is (note)"));
+        assert!(!schemas.is_followed(&other_key));
     }
 
     #[test]
