@@ -130,7 +130,7 @@ fn session(server: &Postgres, statement: &str) -> Child {
 /// How many rows of the copy are not what the server has, at pauses between writers and snapshots that go on side by side; and how
 /// many rows of snapshots were not taken since the log was newer.
 fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
-    const ROWS: usize = 20_000;
+    const ROWS: usize = 8_000;
     // Between a commit's record and its visibility lies a flush: that is the window.
     let server =
         Postgres::start(Release::Fifteen, &["fsync=on", "synchronous_commit=on", "commit_delay=2000", "commit_siblings=1"]);
@@ -153,14 +153,14 @@ fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
         });
         let writers = Writers::start(&server, 8, ROWS);
         // Several snapshots one after the other, the last of which is still being read when the writers end.
-        for again in 1..=3 {
+        for again in 1..=2 {
             assert_eq!(post(port, "/tables/public.hot/resnapshot").map(|answer| answer.status), Some(202));
             wait_until("a snapshot going on", || {
                 let hot = table(port, "public.hot")?;
                 let is_next = hot["generation"].as_u64()? >= generation + again;
                 let is_over = hot["phase"] == "streaming";
                 let is_half_read = hot["snapshot_rows"].as_u64()? >= again * ROWS as u64 / 2;
-                (is_next && (is_over || (again == 3 && is_half_read))).then_some(())
+                (is_next && (is_over || (again == 2 && is_half_read))).then_some(())
             });
         }
         writers.end(&server);
@@ -180,7 +180,7 @@ fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
 
 #[test]
 fn what_is_in_the_log_before_it_is_visible_is_never_overwritten_by_an_older_row() {
-    let (wrong, dropped) = race(None, 4);
+    let (wrong, dropped) = race(None, 3);
     assert_eq!(wrong, 0, "rows of the copy are not the server's");
     assert!(dropped > 100, "only {dropped} rows were in doubt: the race was not there, so nothing is shown");
 }
@@ -188,7 +188,7 @@ fn what_is_in_the_log_before_it_is_visible_is_never_overwritten_by_an_older_row(
 /// The race that the test above shows nothing without: judged by positions, older rows win.
 #[test]
 fn a_fence_by_position_is_found_out() {
-    let (wrong, _) = race(Some("fence-by-position"), 4);
+    let (wrong, _) = race(Some("fence-by-position"), 3);
     assert!(wrong > 0, "the wrong rule was not found out");
 }
 
