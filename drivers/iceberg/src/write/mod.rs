@@ -3,6 +3,7 @@
 //! Nothing is located here, so a checkpoint may be written while the one before it is being committed. What the commit
 //! needs to locate, a fingerprint of each key, is computed here too, where another core does it.
 
+mod dictionary;
 mod metrics;
 mod parquet;
 mod rows;

@@ -15,9 +15,9 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, LogicalType, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::{GroupTypeBuilder, SchemaDescriptor, Type as ParquetType};
+use parquet::schema::types::{ColumnPath, GroupTypeBuilder, SchemaDescriptor, Type as ParquetType};
 
-use super::metrics;
+use super::{dictionary, metrics};
 use crate::storage::{Failure, Output, Storage};
 use crate::table::Layout;
 
@@ -53,7 +53,7 @@ impl<'a> FileWriter<'a> {
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let file = match &mut self.open {
             Some(file) => file,
-            none => none.insert(OpenFile::create(self.storage, self.layout, (self.names)())?),
+            none => none.insert(OpenFile::create(self.storage, self.layout, (self.names)(), batch)?),
         };
         file.write(batch, &self.layout.schema)?;
         if file.bytes() >= self.bytes_target { self.end_file() } else { Ok(()) }
@@ -82,10 +82,11 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn create(storage: &dyn Storage, layout: &Layout, location: String) -> Result<Self, Error> {
+    /// A file for rows like these, its first ones.
+    fn create(storage: &dyn Storage, layout: &Layout, location: String, first: &RecordBatch) -> Result<Self, Error> {
         let output = Shared(Arc::new(Mutex::new(Some(storage.create(&location)?))));
         let options = ArrowWriterOptions::new()
-            .with_properties(properties())
+            .with_properties(properties(first))
             // Readers go by the Parquet types and the field ids; a second schema would only make files larger.
             .with_skip_arrow_metadata(true)
             .with_parquet_schema(parquet_schema(layout).map_err(|e| encoding(&location, &e))?);
@@ -111,9 +112,14 @@ impl OpenFile {
     }
 }
 
-fn properties() -> WriterProperties {
+fn properties(first: &RecordBatch) -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default();
-    WriterProperties::builder()
+    let fields = first.schema_ref().fields();
+    let without = dictionary::without(first).filter_map(|column| fields.get(column));
+    without
+        .fold(WriterProperties::builder(), |properties, field| {
+            properties.set_column_dictionary_enabled(ColumnPath::new(vec![field.name().clone()]), false)
+        })
         .set_compression(Compression::ZSTD(level))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES_MAX))
