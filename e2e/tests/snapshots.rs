@@ -11,13 +11,20 @@ use e2e::shop_copy::assert_equal;
 use e2e::{Binary, Desk, Process, Signal, readers, wait_until};
 use serde_json::Value;
 
+/// Small checkpoints: what is special happens often.
+const SMALL: &str = "{ interval: 200ms, maxRows: 400 }";
+
 /// A pipeline that reads `tables` in chunks of so many rows.
 fn pipeline(server: &Postgres, tables: &[&str], chunk_rows: u32) -> String {
+    pipeline_of(server, tables, chunk_rows, SMALL)
+}
+
+fn pipeline_of(server: &Postgres, tables: &[&str], chunk_rows: u32, checkpoint: &str) -> String {
     let tables: String = tables.iter().map(|table| format!("  - {{ source: public.{table} }}\n")).collect();
     format!(
         "pipeline: desk
 source: {{ kind: postgres, uri: \"{}\", slotName: desk, create: true }}
-sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {{ interval: 200ms, maxRows: 400 }} }}
+sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {checkpoint} }}
 snapshot: {{ chunkRows: {chunk_rows}, parallelism: 3 }}
 tables:
 {tables}",
@@ -142,7 +149,7 @@ fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
              INSERT INTO hot SELECT n, 0 FROM generate_series(1, {ROWS}) n"
         ),
     );
-    let desk = Desk::new().with_pipeline(&pipeline(&server, &["hot"], 200));
+    let desk = Desk::new().with_pipeline(&pipeline_of(&server, &["hot"], 200, "{ interval: 1s }"));
     let binary = if fault.is_some() { Binary::Failpoints } else { Binary::Plain };
     let (mut wrong, mut dropped) = (0, 0);
     for _ in 0..rounds {

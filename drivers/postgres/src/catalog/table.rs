@@ -25,6 +25,10 @@ pub(crate) struct CatalogTable {
     pub(crate) columns: Vec<CatalogColumn>,
     /// The primary key's columns, in its order.
     pub(crate) primary_key: Vec<String>,
+    /// Is the primary key checked with each row? The server takes no other one as the replica identity.
+    pub(crate) primary_is_immediate: bool,
+    /// Does an index that is checked with each row say that the primary key's columns, or some of them, are unique?
+    pub(crate) key_is_immediate: bool,
     /// The columns of the index that is the replica identity, in its order.
     pub(crate) identity_index: Vec<String>,
 }
@@ -55,8 +59,18 @@ impl CatalogTable {
         match self.identity {
             Identity::Full => true,
             Identity::Nothing => false,
-            Identity::Default => self.primary_key.iter().any(|name| name == column),
+            Identity::Default => self.primary_is_immediate && self.primary_key.iter().any(|name| name == column),
             Identity::Index => self.identity_index.iter().any(|name| name == column),
+        }
+    }
+
+    /// Does the server refuse updates and deletes of it once it is published?
+    pub(crate) fn is_frozen_by_publishing(&self) -> bool {
+        match self.identity {
+            Identity::Full => false,
+            Identity::Nothing => true,
+            Identity::Default => !self.primary_is_immediate,
+            Identity::Index => self.identity_index.is_empty(),
         }
     }
 }
@@ -124,6 +138,8 @@ fn relation(row: Cells<'_>) -> Result<CatalogTable, WireError> {
         },
         may_select: row.boolean(14)?,
         has_policies: row.boolean(15)?,
+        primary_is_immediate: row.boolean(16)?,
+        key_is_immediate: row.boolean(17)?,
         columns: Vec::new(),
         primary_key: Vec::new(),
         identity_index: Vec::new(),
@@ -139,7 +155,14 @@ const TABLES: &str = "
            (SELECT k.place FROM pg_catalog.pg_index i, LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
             WHERE i.indrelid = c.oid AND i.indisreplident AND k.attnum = a.attnum AND k.place <= i.indnkeyatts),
            pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'),
-           pg_catalog.row_security_active(c.oid)
+           pg_catalog.row_security_active(c.oid),
+           EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate),
+           EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+                   AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (
+                       SELECT FROM pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
+                       WHERE k.place <= i.indnkeyatts AND k.attnum <> ALL (ARRAY(
+                           SELECT pk.attnum FROM pg_catalog.pg_index p, LATERAL pg_catalog.unnest(p.indkey) WITH ORDINALITY pk(attnum, place)
+                           WHERE p.indrelid = c.oid AND p.indisprimary AND pk.place <= p.indnkeyatts))))
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";

@@ -31,7 +31,7 @@ const ALIAS: &str = "t";
 pub(super) async fn read(source: &PostgresSource, request: &ChunkRequest) -> Result<ChunkRead, Error> {
     let mut connection = session::connect(&source.place).await?;
     let read = read_in(source, &mut connection, request).await;
-    // Its transaction ends with it.
+    // Of a read that failed the transaction ends with it.
     connection.close().await;
     read
 }
@@ -45,6 +45,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let standing = catalog::standing(connection).await.map_err(failed)?;
     let table = look_up(source, connection, request, standing.version).await?;
     let query = table.query(request)?;
+    connection.query("SAVEPOINT reading").await.map_err(failed)?;
     connection.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)")).await.map_err(|e| copying(place, request, e))?;
     let mut rows = Rows::new(&table, standing.fence);
     let mut copied = Copied::default();
@@ -60,6 +61,12 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
             break;
         }
     }
+    // Reading may prune pages, which is written to the log, and the server flushes that soon only if the transaction commits: else, on
+    // an idle server, the fences of the chunks that follow would lie behind what is flushed for a quarter of a minute.
+    if stopped {
+        connection.query("ROLLBACK TO SAVEPOINT reading").await.map_err(failed)?;
+    }
+    connection.query("COMMIT").await.map_err(failed)?;
     if !stopped && !copied.is_over() {
         return Err(failed(WireError::Protocol("a COPY ends inside its rows".into())));
     }

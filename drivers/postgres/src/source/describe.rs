@@ -14,6 +14,7 @@ use super::{Place, prepare};
 use crate::catalog::{self, CatalogTable, IDENTITY_WORDS, Publication};
 use crate::settings::SourceSettings;
 use crate::values::{Types, holds, natural};
+use crate::wire::identifier;
 
 /// What is wrong with one table.
 pub(super) struct Problem {
@@ -61,9 +62,37 @@ pub(super) async fn describe(
     };
     let described: Vec<Result<SourceTable, Problem>> = tables.iter().map(describe).collect();
     let problems: Vec<&Problem> = described.iter().filter_map(|table| table.as_ref().err()).collect();
-    let Some(first) = problems.first() else { return Ok(described.into_iter().flatten().collect()) };
+    refuse(&problems)?;
+    Ok(described.into_iter().flatten().collect())
+}
+
+/// One error that names every problem, if there are any.
+pub(super) fn refuse(problems: &[&Problem]) -> Result<(), Error> {
+    let Some(first) = problems.first() else { return Ok(()) };
     let joined = |of: fn(&Problem) -> &str| problems.iter().map(|problem| of(problem)).collect::<Vec<_>>().join("; ");
     Err(Error::new(Kind::Config, first.code, joined(|problem| &problem.what), joined(|problem| &problem.remedy)))
+}
+
+/// What speaks against publishing a table: after it the server would refuse what the application does, or nobody could read it.
+pub(super) fn unpublishable(settings: &SourceSettings, known: &Known, request: &TableRequest) -> Option<Problem> {
+    if let Err(problem) = table(settings, known, request) {
+        return Some(problem);
+    }
+    let found = known.tables.get(&request.table).filter(|found| found.is_frozen_by_publishing())?;
+    let identity = IDENTITY_WORDS.iter().find(|(identity, _)| *identity == found.identity).map_or("", |(_, word)| *word);
+    let name = &request.table;
+    Some(Problem {
+        code: "postgres-identity",
+        what: format!(
+            "table {name}: its replica identity is {identity}, and it has none: once it is published the server refuses UPDATE and \
+             DELETE of it, so it is not added to the publication"
+        ),
+        remedy: format!(
+            "ALTER TABLE {0} REPLICA IDENTITY FULL; or give it a primary key. If its rows never change: {1}",
+            prepare::table(name.as_str()),
+            prepare::add_statement(&settings.publication, name.as_str())
+        ),
+    })
 }
 
 /// A table, or the first thing that is wrong with it.
@@ -109,6 +138,19 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
         None if found.primary_key.is_empty() => found.identity_index.clone(),
         None => found.primary_key.clone(),
     };
+    if !found.primary_key.is_empty() && key_names == found.primary_key && !found.key_is_immediate {
+        let what =
+            "its key is deferrable: between two of its checks two rows can have one key, and the log does not tell which of \
+                    them is changed"
+                .to_owned();
+        let remedy = format!(
+            "make the key again without DEFERRABLE: ALTER TABLE {0} DROP CONSTRAINT ..., ADD PRIMARY KEY ({1}); or an index beside it, \
+             CREATE UNIQUE INDEX CONCURRENTLY ... ON {0} ({1}); and ALTER TABLE {0} REPLICA IDENTITY USING INDEX ...;",
+            prepare::table(name.as_str()),
+            key_names.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", "),
+        );
+        return Err(problem("postgres-deferrable-key", what, remedy));
+    }
     let mut key = Vec::new();
     for wanted in &key_names {
         let Some(place) = columns.iter().position(|column| column.name == *wanted) else {

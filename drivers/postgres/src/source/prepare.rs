@@ -4,11 +4,20 @@
 use contract::{Error, TableRequest};
 
 use super::Place;
+use super::describe::{self, Known};
 use crate::catalog;
 use crate::settings::SourceSettings;
 use crate::wire::{Connection, WireError, identifier};
 
 pub(super) async fn prepare(place: &Place, tables: &[TableRequest]) -> Result<(), Error> {
+    let known = Known::read(place, tables).await?;
+    let published = |request: &&TableRequest| known.publication.as_ref().is_some_and(|p| p.tables.contains_key(&request.table));
+    let problems: Vec<_> = tables
+        .iter()
+        .filter(|request| !published(request))
+        .filter_map(|request| describe::unpublishable(&place.settings, &known, request))
+        .collect();
+    describe::refuse(&problems.iter().collect::<Vec<_>>())?;
     let mut connection = place.sql().await?;
     publish(place, &mut connection, tables).await.map_err(|e| place.failed("making the publication", e))?;
     let SourceSettings { slot, .. } = &place.settings;
