@@ -154,15 +154,22 @@ fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
     let (mut wrong, mut dropped) = (0, 0);
     for _ in 0..rounds {
         let port = free_port();
-        let process = run(&desk, binary, port, fault);
+        let mut process = run(&desk, binary, port, fault);
         let generation = wait_until("the table streaming", || {
             table(port, "public.hot").filter(|hot| hot["phase"] == "streaming").and_then(|hot| hot["generation"].as_u64())
         });
         let writers = Writers::start(&server, 8, ROWS);
         // Several snapshots one after the other, the last of which is still being read when the writers end.
         for again in 1..=2 {
-            assert_eq!(post(port, "/tables/public.hot/resnapshot").map(|answer| answer.status), Some(202));
+            if !process.runs() {
+                break;
+            }
+            let asked = post(port, "/tables/public.hot/resnapshot").map(|answer| answer.status);
+            assert!(asked == Some(202) || !process.runs(), "{asked:?}");
             wait_until("a snapshot going on", || {
+                if !process.runs() {
+                    return Some(());
+                }
                 let hot = table(port, "public.hot")?;
                 let is_next = hot["generation"].as_u64()? >= generation + again;
                 let is_over = hot["phase"] == "streaming";
@@ -171,7 +178,16 @@ fn race(fault: Option<&str>, rounds: usize) -> (usize, u64) {
             });
         }
         writers.end(&server);
-        wait_until("the last snapshot's end", || table(port, "public.hot").filter(|hot| hot["phase"] == "streaming"));
+        wait_until("the last snapshot's end", || {
+            (!process.runs() || table(port, "public.hot").is_some_and(|hot| hot["phase"] == "streaming")).then_some(())
+        });
+        if !process.runs() {
+            // The machine's own check of its rules came before the judge.
+            let ended = process.wait();
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(fault.is_some() && said.contains("visible-decides"), "it ended by itself:\n{said}");
+            return (ROWS, dropped);
+        }
         dropped += table(port, "public.hot").and_then(|hot| hot["snapshot_rows_dropped"].as_u64()).unwrap_or(0);
         process.send(Signal::Terminate);
         process.wait().expect_code(0);
