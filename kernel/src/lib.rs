@@ -146,6 +146,8 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod acknowledge;
 mod checkpoint;

@@ -172,3 +172,6 @@ impl Tiling {
         self.tiles.iter().filter_map(|tile| if let TileState::Open(id) = tile.state { Some(id) } else { None })
     }
 }
+
+#[cfg(test)]
+mod tests;
