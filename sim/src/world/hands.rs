@@ -9,10 +9,12 @@ impl World {
     pub fn judge_start(&mut self, table: Tab, state: Option<&TableState>, floor: &Position, lost: bool, known: bool) {
         // A table that begins now has promised nothing; one that is new can't prove what the log held before.
         let promised = !matches!(self.plan.tables[table].join, Join::Now | Join::Snapshot);
-        if state.is_none() && !promised && !lost {
+        // A claim says whose the table is, and no more (rule R3).
+        let blank = state.is_none_or(|state| state.commit.number == 0);
+        if blank && !promised && !lost {
             return;
         }
-        if state.is_none() && !known && self.plan.tables[table].join == Join::Snapshot && lost {
+        if blank && !known && self.plan.tables[table].join == Join::Snapshot && lost {
             let why = "it is new and begins with a snapshot: nothing that the log has lost is needed".to_owned();
             self.judge("start-within-streamable", Err(why));
             return;
