@@ -33,25 +33,26 @@ CREATE PROCEDURE shop.trade(seconds double precision) LANGUAGE plpgsql AS $$
 DECLARE
     until timestamptz := clock_timestamp() + seconds * INTERVAL '1 second';
     next bigint := (SELECT max(id) FROM shop.orders);
-    some bigint;
+    chosen bigint;
 BEGIN
     WHILE clock_timestamp() < until LOOP
+        PERFORM pg_sleep(0.01);
         next := next + 1;
-        some := 1 + floor(random() * next)::bigint;
+        chosen := 1 + floor(random() * next)::bigint;
         INSERT INTO shop.orders VALUES (next, 1 + next % 5000, 'placed', 0, now(), NULL);
         INSERT INTO shop.order_lines VALUES (next, 1, 'SKU-' || lpad((1 + next % 500)::text, 4, '0'), 1, 9.75);
         UPDATE shop.orders SET total = 9.75 WHERE id = next;
         COMMIT;
-        UPDATE shop.orders SET status = 'paid', note = 'paid at ' || now() WHERE id = some AND status = 'placed';
+        UPDATE shop.orders SET status = 'paid', note = 'paid at ' || now() WHERE id = chosen AND status = 'placed';
         COMMIT;
-        UPDATE shop.orders SET status = 'shipped' WHERE id = some - 7 AND status = 'paid';
+        UPDATE shop.orders SET status = 'shipped' WHERE id = chosen - 7 AND status = 'paid';
         COMMIT;
-        DELETE FROM shop.order_lines WHERE order_id = some - 100;
-        DELETE FROM shop.orders WHERE id = some - 100;
+        DELETE FROM shop.order_lines WHERE order_id = chosen - 100;
+        DELETE FROM shop.orders WHERE id = chosen - 100;
         COMMIT;
-        UPDATE shop.products SET price = round(price * 1.01, 2) WHERE sku = 'SKU-' || lpad((1 + some % 500)::text, 4, '0');
+        UPDATE shop.products SET price = round(price * 1.01, 2) WHERE sku = 'SKU-' || lpad((1 + chosen % 500)::text, 4, '0');
         COMMIT;
-        UPDATE shop.customers SET id = id + 100000 WHERE id = some % 5000 AND some % 50 = 0;
+        UPDATE shop.customers SET id = id + 100000 WHERE id = chosen % 5000 AND chosen % 50 = 0;
         COMMIT;
     END LOOP;
 END $$;
