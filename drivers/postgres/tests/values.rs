@@ -1,7 +1,7 @@
 //! Values of every type, written by SQL, read from the log of a real server, and compared with what the server itself makes of them
 //! as text.
 
-#[path = "shared/everything.rs"]
+#[path = "common/everything.rs"]
 #[allow(unreachable_pub, reason = "shared with other tests of this driver")]
 mod everything;
 #[path = "../../../e2e/src/postgres.rs"]

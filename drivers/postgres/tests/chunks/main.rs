@@ -1,6 +1,6 @@
 //! Tables of a real server, read in chunks beside its log.
 
-#[path = "../shared/everything.rs"]
+#[path = "../common/everything.rs"]
 #[allow(unreachable_pub, reason = "shared with other tests of this driver")]
 mod everything;
 #[path = "../../../../e2e/src/postgres.rs"]
