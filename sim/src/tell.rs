@@ -119,6 +119,7 @@ pub fn output(output: &Output) -> Option<String> {
             format!("says that {table} lacks what the log has no more, below '{floor}'")
         }
         Output::HaltTable { table, why, .. } => format!("halts {table}: {why}"),
+        Output::Declined { table, why } => format!("leaves {table} as it is: {why}"),
         Output::Skipped { table, transaction, coordinate } => format!("skips {transaction:?} {coordinate:?} of {table}"),
         Output::Stop { reason } => match reason {
             StopReason::Drained => "ends: everything is committed".into(),

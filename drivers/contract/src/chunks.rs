@@ -56,7 +56,8 @@ pub struct ChunkRead {
     pub end: Option<Bound>,
     /// What the snapshot saw that the rows are of.
     pub visibility: Visibility,
-    /// Where the log ended after the read: it contains everything that the snapshot saw.
+    /// A place in the log that contains everything that the snapshot saw: its end when the snapshot was taken, or later. The chunk
+    /// waits until the log has been read so far.
     pub fence: Position,
     /// What the rows look like, also where there are none.
     pub schema: Arc<TableSchema>,

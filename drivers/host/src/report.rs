@@ -200,6 +200,10 @@ fn log(notice: &Notice) {
             let table = table.to_string();
             tracing::error!(table, why, "table halted; the others go on");
         }
+        Notice::Declined { table, why } => {
+            let table = table.to_string();
+            tracing::warn!(table, why, "what was asked can't be done; the table goes on as before");
+        }
         Notice::Skipped { table, transaction, coordinate } => {
             let table = table.to_string();
             tracing::warn!(table, ?transaction, ?coordinate, "an event was passed over because somebody said skip");

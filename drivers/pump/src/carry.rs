@@ -148,6 +148,7 @@ impl<E: Env> Pump<E> {
             Output::Acknowledge { session, upto } => self.acknowledge(session, upto),
             Output::Started { table, state, floor: _, lost } => env.notice(Notice::Started { table, state, lost }),
             Output::HaltTable { table, why, at } => env.notice(Notice::Halted { table, why, at }),
+            Output::Declined { table, why } => env.notice(Notice::Declined { table, why }),
             Output::Skipped { table, transaction, coordinate } => env.notice(Notice::Skipped { table, transaction, coordinate }),
             Output::Stop { reason } => {
                 self.stopped.get_or_insert(reason);

@@ -176,6 +176,13 @@ pub enum Notice {
         /// The event that it stopped at.
         at: Option<(Transaction, Coordinate)>,
     },
+    /// What somebody asked of a table can't be done; nothing has changed.
+    Declined {
+        /// The table.
+        table: TableName,
+        /// What was asked, why it can't be, and what to do.
+        why: String,
+    },
     /// An event was passed over because somebody said `skip`.
     Skipped {
         /// The table.

@@ -29,7 +29,7 @@ pub struct ChunkAnswer {
     pub end: Option<Bound>,
     /// What the snapshot saw that the rows are of.
     pub visibility: Visibility,
-    /// Where the log ended after the read.
+    /// A place in the log that contains everything that the snapshot saw.
     pub fence: Position,
     /// The schema that the rows are of, in the words of the driver; with it, the identity of the columns.
     pub schema: Option<String>,

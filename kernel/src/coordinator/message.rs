@@ -416,6 +416,13 @@ pub enum Output {
         /// The event that it stopped at, which `skip` would pass.
         at: Option<(Transaction, Coordinate)>,
     },
+    /// For people: what somebody asked of a table can't be done. Nothing has changed.
+    Declined {
+        /// The table.
+        table: TableName,
+        /// What was asked, why it can't be, and what to do.
+        why: String,
+    },
     /// For people: an event was passed over because somebody said `skip`.
     Skipped {
         /// The table.

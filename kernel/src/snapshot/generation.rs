@@ -44,7 +44,7 @@ impl Coordinator {
     pub(crate) fn resnapshot(&mut self, name: &TableName) {
         if let Err(why) = self.can_snapshot(name) {
             let why = alloc::format!("no snapshot is begun: {why}");
-            return self.push(Output::HaltTable { table: name.clone(), why, at: None });
+            return self.push(Output::Declined { table: name.clone(), why });
         }
         let phase = self.phase_to_go_on(name);
         let Some(table) = self.tables.get_mut(name) else { return };

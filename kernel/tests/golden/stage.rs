@@ -370,6 +370,7 @@ fn is_answered(output: &Output) -> bool {
         | Output::Acknowledge { .. }
         | Output::Started { .. }
         | Output::HaltTable { .. }
+        | Output::Declined { .. }
         | Output::Skipped { .. }
         | Output::Stop { .. } => false,
     }

@@ -63,6 +63,7 @@ pub(crate) fn output(output: &Output) -> Vec<String> {
             let at = at.as_ref().map_or(String::new(), |(transaction, at)| format!(" at {transaction:?}/{at:?}"));
             vec![format!("say: {table} halts{at}: {why}")]
         }
+        Output::Declined { table, why } => vec![format!("say: {table} is left as it is: {why}")],
         Output::Skipped { table, transaction, coordinate } => vec![format!("say: {table} skips {transaction:?}/{coordinate:?}")],
         Output::Stop { reason } => vec![format!("stop: {}", stop(reason))],
     }

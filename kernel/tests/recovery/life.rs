@@ -93,7 +93,10 @@ impl Life {
                     self.stopped = Some(reason);
                 }
                 Output::Started { table, lost, .. } => assert!(!lost, "{table} is called lost"),
-                Output::Send(ToWorker::Abandon { .. }) | Output::HaltTable { .. } | Output::Skipped { .. } => {}
+                Output::Send(ToWorker::Abandon { .. })
+                | Output::HaltTable { .. }
+                | Output::Declined { .. }
+                | Output::Skipped { .. } => {}
                 output => self.pending.push(Asked::Command(output)),
             }
         }

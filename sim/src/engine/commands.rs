@@ -66,7 +66,7 @@ impl Engine {
                 let known = self.processes[process].known_at_start.contains(&tab);
                 self.world.judge_start(tab, state.as_deref(), &floor, lost, known);
             }
-            Output::HaltTable { .. } | Output::Skipped { .. } => {}
+            Output::HaltTable { .. } | Output::Declined { .. } | Output::Skipped { .. } => {}
             output => {
                 if let Output::Commit { table, .. } = &output
                     && let Some(table) = self.world.history.table(table)
