@@ -128,7 +128,9 @@ async fn what_was_in_the_log_before_it_was_visible_is_not_overwritten_by_what_wa
         let control = run.control();
         let mut changes = 0;
         for again in 0..6 {
-            while control.report().tables.get("shop.orders").is_none_or(|table| table.generation <= again) {
+            let mut rounds = 0;
+            while rounds < 7 || control.report().tables.get("shop.orders").is_none_or(|table| table.generation <= again) {
+                rounds += 1;
                 log.hide();
                 for _ in 0..3 {
                     changes += 1;
@@ -189,4 +191,22 @@ async fn a_target_that_keeps_every_row_has_no_snapshot() {
     assert_eq!(error.code, "no-snapshot");
     assert!(error.to_string().contains("table shop.orders: writeMode 'append' keeps every row"), "{error}");
     assert!(sink.pipeline_state().await.unwrap().value.is_none());
+}
+
+#[tokio::test]
+async fn a_table_that_cannot_be_read_anew_goes_on_as_it_was() {
+    let (log, sink) = (MemoryLog::new("desk 1", [orders()]), MemorySink::new(StateWrite::WithData));
+    let mut run = start(&log, &sink, "{}", false);
+    let control = run.control();
+    while !control.report().running {
+        moment().await;
+    }
+    control.ask(Operator::Resnapshot(orders().table)).await;
+    log.transaction(vec![insert(1, "after it was asked")]);
+    while rows(&sink).is_empty() {
+        moment().await;
+    }
+    control.ask(Operator::Drain).await;
+    let ended = run.ended().await;
+    assert_eq!((ended.exit_code(), ended.tables[&orders().table].phase), (0, Phase::Streaming), "{ended:?}");
 }
