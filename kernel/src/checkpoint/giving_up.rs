@@ -52,6 +52,11 @@ impl Coordinator {
             };
             let schema = flight.new.schema.clone();
             let flies = self.valid_here(&flight.new.cut, &flight.new.identity);
+            let keyed = self.config.tables.get(&name).is_none_or(|t| t.keyed);
+            if !keyed && flies != flight.new.cut {
+                // What it is inside of would be read from its beginning, numbered otherwise, and come twice (rule P2).
+                continue;
+            }
             let stand = flies.join(&self.stored_stand(&name)).join(&Cut::at(table.complete().clone()));
             let (beginning, new) = (table.is_beginning(), flight.new.clone());
             self.give_up_waiting(&name);
