@@ -56,6 +56,7 @@ pub const COORDINATOR: &[&str] = &[
     "resume-goes-back",
     "schema-change",
     "schema-known",
+    "session-left",
     "session-lost",
     "set-back-by-older-life",
     "set-back-by-rollback",

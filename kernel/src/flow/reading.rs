@@ -186,6 +186,16 @@ impl Coordinator {
         }
     }
 
+    /// The session may be alive, and is of no use any more.
+    pub(crate) fn session_left(&mut self, why: String) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        self.log.reading = None;
+        self.mark("session-left");
+        self.session_lost(why);
+    }
+
     fn log_ended(&mut self, reason: StopReason) {
         self.starting.asked = None;
         self.end_with(reason);

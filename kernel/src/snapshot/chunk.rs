@@ -127,8 +127,11 @@ impl Coordinator {
         let another_log = planted!(self.config, ChunkOutlivesReconnect);
         if !self.is_of_this_log(&answer) && !another_log {
             self.drop_rows(answer.rows);
-            self.ask_later(&name, String::from("another server answered than the one whose log is read"));
-            return self.void_chunk(&name, id, Void::AnotherLog);
+            let why = "another server answered than the one whose log is read";
+            self.ask_later(&name, String::from(why));
+            self.void_chunk(&name, id, Void::AnotherLog);
+            // The old session may live on, with nothing to say: only opening the log anew brings both to one server.
+            return self.session_left(String::from(why));
         }
         self.prove(&name, &answer.visibility.proven);
         let Some(snapshot) = self.tables.get_mut(&name).and_then(|t| t.snapshot.as_mut()) else { return };
