@@ -43,7 +43,11 @@ impl Coordinator {
         for (name, table) in &self.tables {
             self.join_has_a_base(name, table)?;
             self.start_within_streamable(name, table)?;
-            self.never_ahead_of_source(name, table)?;
+            // A log that has become shorter ends this life; until then what was taken is committed.
+            if !self.drain.is_closing() {
+                self.never_ahead_of_source(name, table)?;
+                self.record_never_ahead_of_source()?;
+            }
             self.start_mode_only_without_state(name)?;
         }
         // Durability and acknowledging
@@ -196,19 +200,20 @@ impl Coordinator {
 
     fn never_ahead_of_source(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let known = &self.log.known_end;
-        let beyond = |stored: &Position| {
-            stored
-                .streams()
-                .any(|(stream, offset)| self.log.identity.streams.contains_key(stream) && offset > known.offset(stream))
-        };
-        // A log that has become shorter ends this life; until then what was taken is committed.
-        if !self.drain.is_closing() && table.is_member() && table.stored.is_some() && beyond(self.stored_stand(name).upto()) {
-            return broken(
-                "never-ahead-of-source",
-                format!("{name}: {:?}, the log ends at {known}", table.stored.as_ref().map(|s| &s.cut)),
-            );
+        let ahead = |stored: &Position| self.log.first_beyond(stored, known).is_some();
+        if table.is_member() && table.stored.is_some() && ahead(self.stored_stand(name).upto()) {
+            let dump = format!("{name}: {:?}, the log ends at {known}", table.stored.as_ref().map(|s| &s.cut));
+            return broken("never-ahead-of-source", dump);
         }
         Ok(())
+    }
+
+    fn record_never_ahead_of_source(&self) -> Result<(), Violation> {
+        let (quiet, known) = (&self.record.known.quiet, &self.log.known_end);
+        match self.log.first_beyond(quiet, known) {
+            Some(_) => broken("never-ahead-of-source", format!("the record: {quiet}, the log ends at {known}")),
+            None => Ok(()),
+        }
     }
 
     fn start_mode_only_without_state(&self, name: &TableName) -> Result<(), Violation> {

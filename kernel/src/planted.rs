@@ -102,6 +102,8 @@ bugs! {
     IdentityIgnored => "same-log-identity",
     /// Starts at the end of the log where the stored cut is beyond it.
     AheadClamped => "never-ahead-of-source",
+    /// Goes on from what was read of the log before it became shorter.
+    ShorterLogUnnoticed => "never-ahead-of-source",
     /// Puts a transaction into `upto` at its first event.
     UptoAtFirstEvent => "position-names-finished-transactions",
     /// Takes an answer that was meant for another life.

@@ -45,6 +45,8 @@ pub const COORDINATOR: &[&str] = &[
     "position-lost-on-reopen",
     "position-lost-while-reading",
     "ranges-planned",
+    "read-of-a-longer-log",
+    "record-ahead",
     "record-landed-late",
     "record-unknown",
     "refused-skipped",

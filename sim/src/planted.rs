@@ -17,6 +17,7 @@ pub const DIRECTED: &[PlantedBug] = &[
     PlantedBug::NoClaim,
     PlantedBug::ReconnectWithoutValidation,
     PlantedBug::RetryWithoutValidation,
+    PlantedBug::ShorterLogUnnoticed,
     PlantedBug::SweepByStaleLife,
 ];
 

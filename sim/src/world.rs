@@ -413,7 +413,11 @@ impl World {
         let verdict = durability::acknowledgement_never_regresses(said, upto);
         *said = upto.clone();
         self.judge("position-never-regresses", verdict);
-        let end = self.history.end(self.now).join(&self.told());
+        // A session that is open while the log is shorter was told so.
+        let end = match &self.source.cut_short {
+            Some(short) => short.join(&self.source.floor),
+            None => self.history.end(self.now).join(&self.told()),
+        };
         self.judge("acknowledged-within-received", durability::acknowledged_within_received(upto, &end));
         let verdict = durability::quiet_before_acknowledged(upto, self.record.as_ref(), &self.source.floor);
         self.judge("quiet-before-acknowledged", verdict);

@@ -439,6 +439,7 @@ impl Coordinator {
         for name in self.names() {
             self.learn_from_record(&name);
         }
+        self.judge_record();
     }
 
     /// The record was made before a table was set back, perhaps, and may prove more of the state that was found than the table

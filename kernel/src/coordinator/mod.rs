@@ -18,6 +18,7 @@
 //! 5. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
 //! 6. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
 
+mod ahead;
 mod chunk;
 mod message;
 mod start;

@@ -261,6 +261,7 @@ impl Coordinator {
         // What is said in a session counts from what can't be streamed any more anyway.
         self.log.said = floor.clone();
         self.log.acknowledged.join_with(&floor);
+        self.forget_what_is_gone();
         if first {
             self.log.first_end = Some(end);
             for name in self.names() {
@@ -303,24 +304,6 @@ impl Coordinator {
                     "{stream} is another one than the copies were made from: it was recognised by '{was}' then and by '{is}' now. \
                      Put the old one back, or begin anew with another pipeline name and another target"
                 ));
-            }
-        }
-        Ok(())
-    }
-
-    /// A stored position beyond the source's end is a typed stop (rule P4).
-    fn not_ahead(&self) -> Result<(), String> {
-        for (name, table) in self.tables.iter().filter(|(_, t)| t.phase != Phase::NeedsSnapshot) {
-            for (stream, offset) in table.taken.upto().streams() {
-                let end = self.log.end.offset(stream);
-                if self.log.identity.streams.contains_key(stream) && offset > end {
-                    let stream = if stream.as_str().is_empty() { String::new() } else { format!(" of stream '{stream}'") };
-                    return Err(format!(
-                        "table {name} was committed up to {}{stream}, but the log ends at {} now: it was cut short or set back. \
-                         Put the log back, or begin anew with another pipeline name and another target",
-                        offset.0, end.0
-                    ));
-                }
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use crate::config::Retry;
 use crate::coordinator::{HeldBatch, RowRange, StopReason};
-use crate::id::{BatchId, CommandId, Session, TableName};
-use crate::position::{LogIdentity, Position, Transaction};
+use crate::id::{BatchId, CommandId, Session, StreamName, TableName};
+use crate::position::{LogIdentity, Offset, Position, Transaction};
 use crate::time::Time;
 
 /// Rows in the row store, counted once when they are read and released once when nothing needs them (rule O9).
@@ -176,6 +176,13 @@ pub(crate) struct Log {
     pub(crate) failing: Option<Backoff>,
     /// What was asked for was not there, and no read has succeeded since.
     pub(crate) lost: bool,
+}
+
+impl Log {
+    /// The first stream of this log in which a position is beyond its end.
+    pub(crate) fn first_beyond<'a>(&self, position: &'a Position, end: &Position) -> Option<(&'a StreamName, Offset)> {
+        position.streams().find(|(stream, offset)| self.identity.streams.contains_key(*stream) && *offset > end.offset(stream))
+    }
 }
 
 /// A step that failed transiently and is tried again.

@@ -331,6 +331,7 @@ fn wrong_rules_are_found() {
         PlantedBug::ReconnectWithoutValidation,
         PlantedBug::RecordNamesNewest,
         PlantedBug::RetryWithoutValidation,
+        PlantedBug::ShorterLogUnnoticed,
         PlantedBug::StaleAnswersAccepted,
         PlantedBug::TruncateKeepsRows,
     ];

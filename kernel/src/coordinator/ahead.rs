@@ -1,0 +1,78 @@
+//! A log that ends before what is known of it: it was cut short, or the source was set back (rule P4).
+//!
+//! What is stored beyond its end is a typed stop, and what was only read is forgotten: else the place of the reader, the base of a
+//! snapshot or an acknowledgement would speak of transactions that the log does not have, and of what comes in their place.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::{Coordinator, Stage, StopReason};
+use crate::flow::Log;
+use crate::id::StreamName;
+use crate::planted::planted;
+use crate::position::{Offset, Position};
+use crate::state::Phase;
+
+impl Coordinator {
+    /// A stored position beyond the source's end is a typed stop (rule P4): a table's, or the record's, by which alone the source
+    /// would be allowed to forget what nobody has seen.
+    pub(super) fn not_ahead(&self) -> Result<(), String> {
+        let tables = self.tables.iter().filter(|(_, t)| t.phase != Phase::NeedsSnapshot);
+        for (name, table) in tables {
+            if let Some(place) = self.ahead(table.taken.upto(), &self.log.end) {
+                return Err(format!("table {name} stands at {place}"));
+            }
+        }
+        self.quiet_is_not_ahead()
+    }
+
+    /// Of the record, which may have been under way while the log was opened and found shorter than before.
+    fn quiet_is_not_ahead(&self) -> Result<(), String> {
+        match self.ahead(&self.record.known.quiet, &self.log.known_end) {
+            Some(place) if !planted!(self.config, ShorterLogUnnoticed) => Err(format!("the pipeline's record stands at {place}")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Where a position is beyond the log's end, for people.
+    fn ahead(&self, position: &Position, end: &Position) -> Option<String> {
+        let (stream, offset) = self.log.first_beyond(position, end)?;
+        let of = if stream.as_str().is_empty() { String::new() } else { format!(" of stream '{stream}'") };
+        Some(format!(
+            "{}{of}, but the log ends at {} now: it was cut short or set back. Put the log back, or begin anew with another pipeline \
+             name and another target",
+            offset.0,
+            end.offset(stream).0
+        ))
+    }
+
+    /// A record is known to be stored that was made before the log was found shorter, perhaps.
+    pub(crate) fn judge_record(&mut self) {
+        if self.stage == Stage::Running
+            && !planted!(self.config, AheadClamped)
+            && let Err(why) = self.quiet_is_not_ahead()
+        {
+            self.mark("record-ahead");
+            self.drain.begin(StopReason::PositionLost { why });
+        }
+    }
+
+    /// What was read of a longer log says nothing of this one. If a table stands there, or the record, this life ends; but until
+    /// then, too, nothing is acknowledged that the log does not have, no base is fixed there, and the reader passes over nothing
+    /// that comes instead.
+    pub(super) fn forget_what_is_gone(&mut self) {
+        let Log { read, received, end, .. } = &self.log;
+        if planted!(self.config, ShorterLogUnnoticed) || (self.log.first_beyond(&read.join(received), end).is_none()) {
+            return;
+        }
+        let left = |position: &Position| {
+            let still = |(stream, offset): (&StreamName, Offset)| {
+                let short = self.log.identity.streams.contains_key(stream);
+                (stream.clone(), if short { offset.min(end.offset(stream)) } else { offset })
+            };
+            position.streams().map(still).collect()
+        };
+        (self.log.read, self.log.received) = (left(read), left(received));
+        self.mark("read-of-a-longer-log");
+    }
+}
