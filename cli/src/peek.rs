@@ -1,7 +1,5 @@
 //! `urutau peek`: some rows of a target, read back from the sink as any reader would see them now.
 
-use std::sync::Arc;
-
 use console::Alignment;
 use contract::Peek;
 use contract::arrow::schema::DataType;
@@ -26,13 +24,10 @@ pub(crate) async fn peek(args: &PeekArgs) -> Result<Answer, Failure> {
     let sink = host::open_sink(&pipeline.spec, &drivers::registry()).await?;
     let state = survey::recover(plan, &*sink).await?.value;
     // The columns' own types: the sink's may be wider, and tell a UUID from no other 16 bytes.
-    let schema = state.as_ref().map(|state| survey::schema(name, state)).transpose()?.flatten();
-    let mut table = plan.before_described();
-    if let Some(schema) = &schema {
-        table = plan.described(Arc::clone(schema));
-    }
+    let copy = state.as_ref().map(|state| survey::copy(plan, state)).transpose()?.flatten();
+    let table = copy.clone().unwrap_or_else(|| plan.before_described());
     let batches = sink.peek(&table, &Peek { limit: args.limit, key: args.key.clone() }).await?;
-    let view = View { batches: &batches, schema: schema.as_deref() };
+    let view = View { batches: &batches, schema: copy.as_ref().map(|copy| &*copy.schema) };
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let json = json!({ "table": name, "target": plan.target, "rows": view.json()? });
     let none = match (state, &args.key) {

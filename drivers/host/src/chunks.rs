@@ -29,6 +29,7 @@ pub(crate) async fn read(source: &dyn Source, schemas: &Schemas, read: SnapshotR
     let chunk = chunks(source)?.read_chunk(&request).await.map_err(convert::failure)?;
     let schema = schemas.brought(&chunk.schema).map_err(Failure::Refused)?;
     let contract::ChunkRead { rows, end, visibility, fence, schema: _, identity } = chunk;
+    let rows = rows.map(|rows| schemas.narrow(rows)).transpose().map_err(|error| Failure::Refused(error.to_string()))?;
     Ok(SnapshotChunk { rows, end, visibility, fence, schema, identity })
 }
 

@@ -3,6 +3,7 @@
 use contract::{Error, Kind, LogEvent, LogRead};
 use kernel::outcome::{LogFailure, WriteOutcome};
 use pump::{Chunk, ChunkEvent, Failure};
+use rows::shape::ShapeRowsError;
 
 use crate::schemas::Schemas;
 
@@ -39,10 +40,11 @@ pub(crate) fn write_outcome(error: Error) -> WriteOutcome {
     }
 }
 
-/// What one read brought, as the pump takes it.
-pub(crate) fn chunk(read: LogRead, schemas: &Schemas) -> Chunk {
+/// What one read brought, as the pump takes it: changes of schema followed, and then rows without what nobody needs.
+pub(crate) fn chunk(read: LogRead, schemas: &Schemas) -> Result<Chunk, ShapeRowsError> {
     let events = read.events.into_iter().map(|told| event(told, schemas)).collect();
-    Chunk { batches: read.batches, events, names: read.names, finished: read.finished }
+    let batches = read.batches.into_iter().map(|batch| schemas.narrow(batch)).collect::<Result<_, _>>()?;
+    Ok(Chunk { batches, events, names: read.names, finished: read.finished })
 }
 
 fn event(event: LogEvent, schemas: &Schemas) -> ChunkEvent {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use contract::{CommitRequest, Error, Kind, Limit, LogReader, Sink, SinkTable, Source, TableCommitter, TableWriter};
+use contract::{CommitRequest, Error, Kind, Limit, LogReader, Sink, Source, TableCommitter, TableWriter};
 use kernel::coordinator::{Coordinator, Restart, Visibility};
 use kernel::id::{AttemptId, Bound, CommitId, Incarnation, Session, TableName, Token, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
@@ -14,6 +14,8 @@ use kernel::position::Position;
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
 use pump::{Chunk, Commit, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
+use rows::filter::Filter;
+use rows::shape::Missing;
 use rows::{Netted, TableSchema};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -21,7 +23,8 @@ use crate::chunks;
 use crate::convert;
 use crate::plan::TablePlan;
 use crate::report::Reporter;
-use crate::schemas::Schemas;
+use crate::schemas::{Agreed, Schemas};
+use crate::stored::Stored;
 
 /// The world of one run.
 pub(crate) struct TokioEnv {
@@ -30,7 +33,7 @@ pub(crate) struct TokioEnv {
     sink: Arc<dyn Sink>,
     plans: BTreeMap<TableName, TablePlan>,
     /// The tables as source and sink agreed on them, once this life has its incarnation.
-    agreed: OnceCell<BTreeMap<TableName, SinkTable>>,
+    agreed: OnceCell<BTreeMap<TableName, Agreed>>,
     opened: OnceCell<BTreeMap<TableName, OpenTable>>,
     reader: Mutex<Option<Box<dyn LogReader>>>,
     sessions: AtomicU64,
@@ -70,14 +73,16 @@ impl TokioEnv {
     }
 
     /// Source and sink agree on every table: described under the schema that its copy was made with, made at the target.
-    async fn agree(&self) -> Result<&BTreeMap<TableName, SinkTable>, Error> {
+    async fn agree(&self) -> Result<&BTreeMap<TableName, Agreed>, Error> {
         self.agreed
             .get_or_try_init(|| async {
                 let mut stored = BTreeMap::new();
                 for (name, plan) in &self.plans {
                     let state = self.sink.recover(&plan.before_described()).await?.value;
                     if let Some(text) = state.and_then(|s| s.schema) {
-                        stored.insert(name.clone(), Arc::new(stored_schema(name, &text)?));
+                        let of_copy = Stored::read(name, &text)?;
+                        of_copy.check(&plan.wanted)?;
+                        stored.insert(name.clone(), Arc::new(of_copy.schema));
                     }
                 }
                 let requests: Vec<_> = self.plans.values().map(|p| p.request.clone()).collect();
@@ -85,13 +90,15 @@ impl TokioEnv {
                 let described = self.source.describe(&requests, &stored).await?;
                 let mut agreed = BTreeMap::new();
                 for table in described {
-                    let Some(plan) = self.plans.get(&table.schema.table) else { continue };
-                    if table.inferred && !stored.contains_key(&table.schema.table) {
+                    let name = table.schema.table.clone();
+                    let Some(plan) = self.plans.get(&name) else { continue };
+                    let missing = if stored.contains_key(&name) { Missing::Gone } else { Missing::Refused };
+                    if table.inferred && missing == Missing::Refused {
                         self.reporter.inferred(&table.schema);
                     }
-                    let table = plan.described(table.schema);
-                    self.sink.ensure_table(&table).await?;
-                    agreed.insert(table.table.clone(), table);
+                    let table = Agreed::new(plan, table.schema, missing)?;
+                    self.sink.ensure_table(&table.at_target()).await?;
+                    agreed.insert(name, table);
                 }
                 if let Some(missing) = self.plans.keys().find(|name| !agreed.contains_key(*name)) {
                     let what = format!("table {missing}: the source did not describe it");
@@ -107,7 +114,7 @@ impl TokioEnv {
         let open = || async {
             let mut open = BTreeMap::new();
             for (name, table) in agreed {
-                let sink = self.sink.open(table, incarnation).await?;
+                let sink = self.sink.open(&table.at_target(), incarnation).await?;
                 open.insert(name.clone(), OpenTable { writer: Mutex::new(sink.writer), committer: Mutex::new(sink.committer) });
             }
             Ok::<_, Error>(open)
@@ -162,10 +169,10 @@ impl pump::Env for TokioEnv {
 
     async fn recover_table(&self, table: &TableName) -> Result<(Option<TableState>, Token), Failure> {
         let agreed = self.agree().await.map_err(convert::failure)?;
-        let Some(sink_table) = agreed.get(table) else {
+        let Some(known) = agreed.get(table) else {
             return Err(Failure::Refused(format!("table {table} is not part of the pipeline")));
         };
-        let found = self.sink.recover(sink_table).await.map_err(convert::failure)?;
+        let found = self.sink.recover(&known.at_target()).await.map_err(convert::failure)?;
         Ok((found.value, found.token))
     }
 
@@ -189,7 +196,7 @@ impl pump::Env for TokioEnv {
         let limit = Limit { rows: self.rows_per_read, bytes: bytes_max };
         let read = open.next(limit).await.map_err(convert::reading_failure)?;
         self.reporter.read(&read);
-        Ok(convert::chunk(read, &self.schemas))
+        convert::chunk(read, &self.schemas).map_err(|error| LogFailure::Config { why: error.to_string() })
     }
 
     async fn plan_ranges(&self, table: &TableName, wanted: u32) -> Result<Vec<Bound>, Failure> {
@@ -211,17 +218,25 @@ impl pump::Env for TokioEnv {
         }
     }
 
+    fn filter(&self, schema: &TableSchema) -> Option<Arc<Filter>> {
+        self.schemas.filter(schema)
+    }
+
     fn keeps_every_row(&self, table: &TableName) -> bool {
         self.plans.get(table).is_some_and(|plan| plan.mode != contract::Mode::Upsert)
     }
 
     async fn write(&self, table: &TableName, attempt: AttemptId, rows: Netted) -> (WriteOutcome, Option<contract::Staged>) {
         let Some(open) = self.open_table(table) else { return (WriteOutcome::Rejected { why: not_open(table) }, None) };
-        if !self.schemas.is_followed(&rows.schema) {
+        let Some(shape) = self.schemas.shape_of_narrowed(&rows.schema) else {
             let why =
                 format!("table {table}: its columns changed in a way that was not followed; copy it anew into another target");
             return (WriteOutcome::Rejected { why }, None);
-        }
+        };
+        let rows = match self.compute(Box::new(move || shape.apply(rows))).await {
+            Ok(rows) => rows,
+            Err(error) => return (WriteOutcome::Rejected { why: error.to_string() }, None),
+        };
         match open.writer.lock().await.write(attempt, rows).await {
             Ok(staged) => (WriteOutcome::Written, Some(staged)),
             Err(error) => (convert::write_outcome(error), None),
@@ -231,16 +246,16 @@ impl pump::Env for TokioEnv {
     async fn commit(&self, commit: Commit<'_, contract::Staged>) -> CommitOutcome {
         let Commit { table, token, state, staged, truncate_first, sweep } = commit;
         let Some(open) = self.open_table(table) else { return CommitOutcome::Rejected { why: not_open(table) } };
+        let Some(known) = self.agreed.get().and_then(|agreed| agreed.get(table)) else {
+            return CommitOutcome::Rejected { why: not_open(table) };
+        };
         let mut state = state.clone();
-        let changed = state.schema.as_deref().map(|text| stored_schema(table, text)).transpose();
-        let schema = match changed {
-            Ok(schema) => schema.map(Arc::new),
+        let schema = match state.schema.as_deref().map(|text| known.changed(text)).transpose() {
+            Ok(schema) => schema,
             Err(error) => return CommitOutcome::Rejected { why: error.to_string() },
         };
-        if let Some(schema) = self.agreed.get().and_then(|agreed| agreed.get(table)).map(|t| t.schema.clone())
-            && state.schema.is_none()
-        {
-            state.schema = serde_json::to_string(&*schema).ok();
+        if state.schema.is_none() {
+            state.schema = Stored::write(&known.schema, &known.plan.wanted).ok();
         }
         let begun = Instant::now();
         let request = CommitRequest { token: token.clone(), state, staged, schema, truncate_first, sweep };
@@ -278,12 +293,4 @@ impl pump::Env for TokioEnv {
 
 fn not_open(table: &TableName) -> String {
     format!("table {table} is not open for writing: a fault in urutau itself")
-}
-
-/// The schema that is stored with a table's state.
-pub(crate) fn stored_schema(table: &TableName, text: &str) -> Result<TableSchema, Error> {
-    serde_json::from_str(text).map_err(|e| {
-        let what = format!("table {table}: the schema that is stored with its state can't be read: {e}");
-        Error::new(Kind::Config, "stored-schema", what, "run the urutau that wrote it, or a newer one")
-    })
 }

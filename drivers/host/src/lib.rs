@@ -12,6 +12,7 @@ pub mod plan;
 mod report;
 mod run;
 mod schemas;
+mod stored;
 pub mod survey;
 
 pub use endpoints::Endpoints;

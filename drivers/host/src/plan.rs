@@ -8,8 +8,9 @@ use contract::{Capabilities, Error, Kind, Mode, SinkTable, Source, StateWrite, T
 use kernel::config::{self, CheckpointLimits, Config, Join, Retry, SnapshotLimits, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
-use rows::{TableSchema, Type};
-use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, Pipeline, SnapshotMode, TableSpec, WriteMode};
+use rows::shape::{Missing, Shape, Wanted, WantedCast};
+use rows::{TableSchema, Type, ValuePolicy};
+use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, OnValue, Pipeline, SnapshotMode, TableSpec, WriteMode};
 
 /// What a run does with one table.
 #[derive(Clone, Debug)]
@@ -22,17 +23,27 @@ pub struct TablePlan {
     pub mode: Mode,
     /// Columns of the target that the log fills: what with, and their names.
     pub metadata: Vec<(String, String)>,
+    /// Which rows and columns go on, and as which types.
+    pub wanted: Wanted,
 }
 
 impl TablePlan {
     /// The table at the target, as far as it is known before the source has described it: enough to find its state.
     pub fn before_described(&self) -> SinkTable {
         let table = self.request.table.clone();
-        self.described(Arc::new(TableSchema { table, columns: Vec::new(), key: Vec::new() }))
+        self.at_target(Arc::new(TableSchema { table, columns: Vec::new(), key: Vec::new() }))
     }
 
-    /// The table at the target.
-    pub fn described(&self, schema: Arc<TableSchema>) -> SinkTable {
+    /// What goes on of a table that has this schema at the source.
+    pub fn shape(&self, schema: &Arc<TableSchema>, missing: Missing) -> Result<Shape, Error> {
+        Shape::new(schema, &self.wanted, missing).map_err(|error| {
+            let remedy = "mend the table's columnFilter, cast, onValue or filter; `urutau plan` shows the columns that it has";
+            Error::new(Kind::Config, "table-shape", error.to_string(), remedy)
+        })
+    }
+
+    /// The table at the target, whose rows have this schema there.
+    pub fn at_target(&self, schema: Arc<TableSchema>) -> SinkTable {
         SinkTable {
             table: self.request.table.clone(),
             target: self.target.clone(),
@@ -69,7 +80,29 @@ fn plan(table: &TableSpec) -> Result<TablePlan, Error> {
             WriteMode::AppendIdempotent => Mode::AppendIdempotent,
         },
         metadata: table.metadata.iter().map(|m| (tail_column(m.from).to_owned(), m.name.clone())).collect(),
+        wanted: wanted(table)?,
     })
+}
+
+/// Which rows and columns of a table go on, and as which types.
+fn wanted(table: &TableSpec) -> Result<Wanted, Error> {
+    if table.filter.is_some() && table.write_mode != WriteMode::Upsert {
+        let what = format!("table {}: rows that are appended can't be filtered: they could not be taken back", table.source);
+        return Err(Error::new(Kind::Config, "table-shape", what, "set its writeMode to 'upsert', or leave its filter out"));
+    }
+    let mut casts = BTreeMap::new();
+    for (column, kind) in &table.casts {
+        let of_column = table.columns.iter().find(|known| known.name == *column).and_then(|known| known.on_value);
+        let on_value = match of_column.unwrap_or(table.on_value) {
+            OnValue::Error => ValuePolicy::Error,
+            OnValue::Null => ValuePolicy::Null,
+            OnValue::Clamp => ValuePolicy::Clamp,
+            OnValue::String => ValuePolicy::String,
+        };
+        let kind = column_type(&table.source, column, kind.as_str())?;
+        casts.insert(column.clone(), WantedCast { kind, on_value });
+    }
+    Ok(Wanted { columns: table.column_filter.clone(), casts, filter: table.filter.as_ref().map(ToString::to_string) })
 }
 
 fn column_type(table: &str, column: &str, text: &str) -> Result<Type, Error> {

@@ -14,11 +14,13 @@ use kernel::outcome::StoreOutcome;
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
 use rows::TableSchema;
+use rows::shape::Missing;
 use spec::Pipeline;
 
 use crate::Drivers;
-use crate::env::stored_schema;
 use crate::plan::{self, TablePlan};
+use crate::schemas::Agreed;
+use crate::stored::Stored;
 
 /// A table as source and sink know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,9 +38,17 @@ pub async fn recover(plan: &TablePlan, sink: &dyn Sink) -> Result<Recovered, Err
     sink.recover(&plan.before_described()).await
 }
 
-/// The schema that a copy was made with, if its state has it.
+/// The schema at the source that a copy was made with, if its state has it.
 pub fn schema(table: &TableName, state: &TableState) -> Result<Option<Arc<TableSchema>>, Error> {
-    state.schema.as_ref().map(|text| stored_schema(table, text).map(Arc::new)).transpose()
+    state.schema.as_ref().map(|text| Stored::read(table, text).map(|stored| Arc::new(stored.schema))).transpose()
+}
+
+/// The table at the target as its copy was made, if its state says it.
+pub fn copy(plan: &TablePlan, state: &TableState) -> Result<Option<SinkTable>, Error> {
+    let Some(text) = &state.schema else { return Ok(None) };
+    let stored = Stored::read(&plan.request.table, text)?;
+    let as_made = TablePlan { wanted: stored.wanted, ..plan.clone() };
+    Agreed::new(&as_made, Arc::new(stored.schema), Missing::Gone).map(|agreed| Some(agreed.at_target()))
 }
 
 /// Each table as source and sink know it. What was inferred when a copy was made stays as it is.
@@ -50,20 +60,25 @@ pub async fn tables(
     let (mut states, mut schemas) = (BTreeMap::new(), BTreeMap::new());
     for (name, plan) in plans {
         let state = recover(plan, sink).await?;
-        if let Some(schema) = state.value.as_ref().map(|stored| schema(name, stored)).transpose()?.flatten() {
-            schemas.insert(name.clone(), schema);
+        if let Some(text) = state.value.as_ref().and_then(|state| state.schema.as_ref()) {
+            let stored = Stored::read(name, text)?;
+            stored.check(&plan.wanted)?;
+            schemas.insert(name.clone(), Arc::new(stored.schema));
         }
         states.insert(name.clone(), state);
     }
     let requests: Vec<_> = plans.values().map(|plan| plan.request.clone()).collect();
     let described = source.describe(&requests, &schemas).await?;
-    let known = described.into_iter().filter_map(|table| {
+    let mut known = BTreeMap::new();
+    for table in described {
         let name = table.schema.table.clone();
-        let state = states.remove(&name)?;
-        let inferred = table.inferred && !schemas.contains_key(&name);
-        Some((name.clone(), Known { table: plans.get(&name)?.described(table.schema), inferred, state }))
-    });
-    Ok(known.collect())
+        let (Some(state), Some(plan)) = (states.remove(&name), plans.get(&name)) else { continue };
+        let missing = if schemas.contains_key(&name) { Missing::Gone } else { Missing::Refused };
+        let inferred = table.inferred && missing == Missing::Refused;
+        let table = Agreed::new(plan, table.schema, missing)?.at_target();
+        known.insert(name, Known { table, inferred, state });
+    }
+    Ok(known)
 }
 
 /// How a run would begin.

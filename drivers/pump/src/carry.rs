@@ -7,6 +7,7 @@ use kernel::coordinator::{Input, Output, Restart};
 use kernel::id::{AttemptId, CommandId, Session, TableName, Version};
 use kernel::outcome::{CommitOutcome, LogFailure, WriteOutcome};
 use kernel::worker::{NetOutcome, WorkerInput, WorkerOutput};
+use rows::filter::Filter;
 use rows::net::{NetError, Numbering};
 use rows::{Netted, Slice};
 
@@ -162,9 +163,12 @@ impl<E: Env> Pump<E> {
             WorkerOutput::Net { attempt, part, rows, first_version } => {
                 let slices: Option<Vec<Slice>> = rows.iter().map(|range| self.store.slice(range)).collect();
                 let keeps_every_row = env.keeps_every_row(&part.table);
+                let schema = slices.as_ref().and_then(|slices| slices.first()).map(|slice| &slice.batch.schema);
+                let filter = schema.and_then(|schema| env.filter(schema));
                 let rows = rows.iter().map(|range| u64::from(range.count())).sum();
                 let work = async move {
-                    let netted = env.compute(Box::new(move || net(slices, keeps_every_row, first_version))).await;
+                    let netted =
+                        env.compute(Box::new(move || net(slices, keeps_every_row, filter.as_deref(), first_version))).await;
                     Answer::Netted { attempt, netted, rows }
                 };
                 self.lanes.run(work.boxed());
@@ -250,10 +254,18 @@ fn failed(id: CommandId, failure: Failure) -> Input {
 }
 
 /// One image a key, or every row; what can't be netted is said for people.
-fn net(slices: Option<Vec<Slice>>, keeps_every_row: bool, first: Version) -> Result<Box<Netted>, String> {
+fn net(
+    slices: Option<Vec<Slice>>,
+    keeps_every_row: bool,
+    filter: Option<&Filter>,
+    first: Version,
+) -> Result<Box<Netted>, String> {
     let Some(slices) = slices else { return Err("rows are missing from the row store: a fault in urutau itself".into()) };
     let numbering = Numbering { incarnation: first.incarnation(), first: first.sequence() };
-    let outcome = if keeps_every_row { rows::net::append(&slices, numbering) } else { rows::net::net(&slices, numbering) };
+    let outcome = match keeps_every_row {
+        true => rows::net::append(&slices, numbering),
+        false => rows::net::net_matching(&slices, numbering, filter),
+    };
     match outcome {
         Ok(rows::net::NetOutcome::Netted(netted)) => Ok(netted),
         Ok(rows::net::NetOutcome::Holes(holes)) => {

@@ -12,7 +12,8 @@ use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
-use rows::{ChangeBatch, Netted};
+use rows::filter::Filter;
+use rows::{ChangeBatch, Netted, TableSchema};
 
 /// Why a command that only reads did not happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -235,6 +236,9 @@ pub trait Env: Send + Sync + 'static {
 
     /// Lets the source forget.
     async fn acknowledge(&self, session: Session, upto: &Position);
+
+    /// By what rows of this schema are judged once they are netted: what does not match goes from the target.
+    fn filter(&self, schema: &TableSchema) -> Option<Arc<Filter>>;
 
     /// How a table's rows are netted: by key, or every row kept.
     fn keeps_every_row(&self, table: &TableName) -> bool;

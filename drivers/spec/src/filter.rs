@@ -1,6 +1,9 @@
-//! A condition on rows.
+//! A condition on rows. Its `Display` is the condition as one text, which is how it goes on to whoever judges rows:
+//! `"status" != 'draft' and ("total" >= 100 or "customer" is null)`.
 
-use crate::value::{Literal, Many, Section};
+use std::fmt;
+
+use crate::value::{Literal, LiteralKind, Many, Section};
 use crate::words::FilterOp;
 
 /// A condition on rows. Null satisfies no comparison, and neither does its opposite: the logic has three values, as in SQL.
@@ -92,4 +95,54 @@ fn comparison(section: &Section, wrong: &mut dyn FnMut(&Section, String, &str)) 
     }
     let values = found.map(|(values, _)| values.to_vec()).unwrap_or_default();
     Some(Filter::Where { column, op, values })
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Filter::All(parts) => joined(f, parts, "and"),
+            Filter::Any(parts) => joined(f, parts, "or"),
+            Filter::Not(part) => write!(f, "not ({part})"),
+            Filter::Where { column, op, values } => {
+                let column = format!("\"{}\"", column.replace('"', "\"\""));
+                let each = |comparison: &str, word: &str| {
+                    let each: Vec<String> =
+                        values.iter().map(|value| format!("{column} {comparison} {}", shown(value))).collect();
+                    each.join(word)
+                };
+                match op {
+                    FilterOp::IsNull => write!(f, "{column} is null"),
+                    FilterOp::IsNotNull => write!(f, "{column} is not null"),
+                    FilterOp::Eq => f.write_str(&each("=", "")),
+                    FilterOp::Neq => f.write_str(&each("!=", "")),
+                    FilterOp::Lt => f.write_str(&each("<", "")),
+                    FilterOp::Lte => f.write_str(&each("<=", "")),
+                    FilterOp::Gt => f.write_str(&each(">", "")),
+                    FilterOp::Gte => f.write_str(&each(">=", "")),
+                    FilterOp::In => write!(f, "({})", each("=", " or ")),
+                    FilterOp::NotIn => write!(f, "({})", each("!=", " and ")),
+                }
+            }
+        }
+    }
+}
+
+fn joined(f: &mut fmt::Formatter<'_>, parts: &[Filter], word: &str) -> fmt::Result {
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            write!(f, " {word} ")?;
+        }
+        match part {
+            Filter::All(_) | Filter::Any(_) => write!(f, "({part})")?,
+            Filter::Not(_) | Filter::Where { .. } => write!(f, "{part}")?,
+        }
+    }
+    Ok(())
+}
+
+fn shown(value: &Literal) -> String {
+    match value.kind() {
+        LiteralKind::Bool | LiteralKind::Number => value.text().to_owned(),
+        LiteralKind::Text => format!("'{}'", value.text().replace('\'', "''")),
+    }
 }

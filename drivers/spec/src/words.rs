@@ -111,11 +111,11 @@ words! {
         /// The table halts.
         Error = "error",
         /// Null is written in its place.
-        Null = "null" [not_yet],
+        Null = "null",
         /// The nearest value that the target can hold is written in its place.
-        Clamp = "clamp" [not_yet],
+        Clamp = "clamp",
         /// The column is a text at the target, and the value is written as text.
-        String = "string" [not_yet],
+        String = "string",
     }
 
     /// What the image of a row before its change holds.

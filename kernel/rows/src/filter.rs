@@ -1,9 +1,9 @@
 //! A row filter: `status != 'draft' and (total >= 100 or customer is null)`.
 //!
-//! It is judged on after-images. A row that does not match, or does not any more, is made a delete of its key, so that the
-//! target holds exactly the rows that match: an older image of it may be there. Comparing with null is neither true nor
-//! false, as in SQL, and only a row for which the whole is true matches. An update that did not send the value of a column
-//! of the filter cannot be judged, which is an error: such a column must always be sent.
+//! It is judged on what netting leaves of a key, its final image ([`crate::net`]): whole rows, so that no value of a row that was
+//! changed before is missed. A row that does not match, or does not any more, is made a delete of its key, so that the target
+//! holds exactly the rows that match: an older image of it may be there. Comparing with null is neither true nor false, as in
+//! SQL, and only a row for which the whole is true matches.
 
 mod evaluate;
 mod parse;
@@ -14,7 +14,6 @@ use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use kernel::id::TableName;
 
-use crate::batch::{ChangeBatch, Operation};
 use crate::cast::read_text;
 use crate::project::nearest;
 use crate::schema::{TableSchema, Type};
@@ -94,37 +93,6 @@ pub enum FilterError {
     },
 }
 
-/// Why a batch could not be filtered.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FilterRowsError {
-    /// A row without the value of a column of the filter.
-    #[error(
-        "table {table}, row {row}: the value of column '{column}' was not sent, so the filter cannot be judged; have the source send it with every change, or leave the column out of the filter"
-    )]
-    Absent {
-        /// The table.
-        table: TableName,
-        /// The row of the batch.
-        row: usize,
-        /// The column.
-        column: String,
-    },
-    /// A table whose rows cannot be removed again.
-    #[error("table {table} has no key, so rows that stop matching the filter cannot be removed")]
-    NoKey {
-        /// The table.
-        table: TableName,
-    },
-    /// The batch is of another schema than the filter.
-    #[error("a batch of table {found} came to the filter of table {expected}, or under another schema")]
-    OtherSchema {
-        /// The filter's table.
-        expected: TableName,
-        /// The batch's table.
-        found: TableName,
-    },
-}
-
 impl Filter {
     /// Reads a filter and checks it against a table.
     pub fn new(text: &str, schema: &Arc<TableSchema>) -> Result<Self, FilterError> {
@@ -135,42 +103,19 @@ impl Filter {
         Ok(Self { schema: Arc::clone(schema), condition, columns })
     }
 
-    /// Which rows match. What it says of a delete means nothing: it has no after-image.
-    pub fn matching(&self, batch: &ChangeBatch) -> Result<BooleanBuffer, FilterRowsError> {
-        if !Arc::ptr_eq(&batch.schema, &self.schema) && batch.schema != self.schema {
-            return Err(FilterRowsError::OtherSchema { expected: self.schema.table.clone(), found: batch.schema.table.clone() });
-        }
-        let is_image = |row: &usize| batch.tail.operations[*row] != Operation::Delete;
-        for column in &self.columns {
-            let marks = batch.absent.get(*column).and_then(Option::as_ref);
-            if let Some(row) = marks.and_then(|marks| marks.set_indices().find(is_image)) {
-                let column = self.schema.columns[*column].name.clone();
-                return Err(FilterRowsError::Absent { table: self.schema.table.clone(), row, column });
-            }
-        }
-        Ok(self.condition.matching(batch))
+    /// The schema that its rows have.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
     }
 
-    /// The batch with every row that does not match made a delete, of which only the key is known.
-    pub fn apply(&self, batch: &ChangeBatch) -> Result<ChangeBatch, FilterRowsError> {
-        if self.schema.key.is_empty() {
-            return Err(FilterRowsError::NoKey { table: self.schema.table.clone() });
-        }
-        let matching = self.matching(batch)?;
-        let operations = &batch.tail.operations;
-        let removed =
-            BooleanBuffer::collect_bool(batch.rows(), |row| !matching.value(row) && operations[row] != Operation::Delete);
-        let mut filtered = batch.clone();
-        for row in removed.set_indices() {
-            filtered.tail.operations[row] = Operation::Delete;
-        }
-        if removed.count_set_bits() > 0 {
-            let marks = filtered.absent.iter_mut().enumerate().filter(|(column, _)| !self.schema.is_key(*column));
-            for (_, marks) in marks {
-                *marks = Some(marks.as_ref().map_or_else(|| removed.clone(), |marks| marks | &removed));
-            }
-        }
-        Ok(filtered)
+    /// The columns that it looks at, by index, each once.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Which of so many whole rows match; `column` gives the columns that it looks at.
+    pub fn matching(&self, rows: usize, column: &dyn Fn(usize) -> ArrayRef) -> BooleanBuffer {
+        self.condition.matching(rows, column)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Pure functions on Arrow batches, and the store that holds batches by id while a machine decides about them.
 //!
 //! A source makes a [`ChangeBatch`] ([`build`]): rows of one table in log order, with what the log says of each. On its way to a sink it
-//! is projected and cast ([`project`], [`cast`], [`value`]), filtered ([`filter`]), given its keys ([`key`]) and digests
-//! ([`digest`]), held ([`store`]), and, once the kernel closes a checkpoint, netted ([`net`]). What a sink gets is a
-//! [`Netted`]: at most one image or delete for each key.
+//! is given its keys ([`key`]) and digests ([`digest`]), held ([`store`]), and, once the kernel closes a checkpoint, netted
+//! ([`net`]), filtered ([`filter`]), projected and cast ([`project`], [`cast`], [`value`]). What a sink gets is a [`Netted`]: at most
+//! one image or delete for each key. [`shape`] holds together what the pipeline wants of a table.
 //!
 //! Nothing here decides what is durable or when; that is `kernel`. Nothing here does I/O, reads a clock or keeps state
 //! but for the store. All work is by column, and allocates by batch.
@@ -21,6 +21,7 @@ pub mod key;
 pub mod net;
 pub mod project;
 pub mod schema;
+pub mod shape;
 pub mod store;
 mod text;
 pub mod value;

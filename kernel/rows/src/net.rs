@@ -23,6 +23,7 @@ use kernel::id::{Incarnation, TableName, Version};
 use kernel::position::{Coordinate, Transaction};
 
 use crate::batch::{MalformedBatch, Operation, RowPhase, Slice, Tail};
+use crate::filter::Filter;
 use crate::key::EncodedKeys;
 use crate::schema::TableSchema;
 use absent::Sources;
@@ -124,6 +125,14 @@ pub enum NetError {
         /// The table of the slice that differs.
         other: TableName,
     },
+    /// A filter that was made for other rows.
+    #[error("rows of table {table} came to a filter of table {other}, or under another schema")]
+    OtherFilter {
+        /// The rows' table.
+        table: TableName,
+        /// The filter's table.
+        other: TableName,
+    },
     /// A batch that contradicts itself.
     #[error(transparent)]
     Malformed(#[from] MalformedBatch),
@@ -164,15 +173,37 @@ pub enum NetError {
 /// One final image or one delete for each key. A key that was inserted and deleted in here still yields its delete, since
 /// an older row of it may be at the target (rule C2).
 pub fn net(slices: &[Slice], numbering: Numbering) -> Result<NetOutcome, NetError> {
+    net_matching(slices, numbering, None)
+}
+
+/// The same for a target that holds only the rows that match: of a key whose final image does not, its delete.
+pub fn net_matching(slices: &[Slice], numbering: Numbering, filter: Option<&Filter>) -> Result<NetOutcome, NetError> {
     let rows = Located::new(slices, numbering)?;
     if rows.schema.key.is_empty() {
         return Err(NetError::NoKey { table: rows.schema.table.clone() });
     }
     let absent = absent::columns(&rows);
     let history = History::of(&rows, !absent.is_empty());
-    let (upserts, deletes) = history.survivors(&rows);
+    let (mut upserts, mut deletes) = history.survivors(&rows);
 
     let sources = Sources::find(&rows, &history, &absent);
+    if let Some(filter) = filter {
+        if *filter.schema() != *rows.schema {
+            let (table, other) = (rows.schema.table.clone(), filter.schema().table.clone());
+            return Err(NetError::OtherFilter { table, other });
+        }
+        let holes = sources.holes_in(&rows, &upserts, |column| filter.columns().contains(&column));
+        if !holes.is_empty() {
+            return Ok(NetOutcome::Holes(holes));
+        }
+        let columns = gather::columns(&rows, &upserts, &sources, filter.columns())?;
+        let matching = filter.matching(upserts.len(), &|column| Arc::clone(&columns[&column]));
+        let removed = upserts.iter().zip(&matching).filter(|(_, matches)| !matches).map(|(number, _)| *number);
+        deletes.extend(removed);
+        deletes.sort_unstable();
+        let mut matching = matching.iter();
+        upserts.retain(|_| matching.next() == Some(true));
+    }
     let holes = sources.holes(&rows, &upserts);
     if !holes.is_empty() {
         return Ok(NetOutcome::Holes(holes));

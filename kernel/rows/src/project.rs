@@ -1,16 +1,14 @@
 //! Projection: which columns go on, under which names, as which types.
 //!
-//! It comes before keys are encoded, since a key column may change its type with it. A table keeps its key: no key column
-//! can be left out, and none can be changed in a way that could make two keys one.
+//! It works on what netting leaves ([`crate::net`]): whole rows, and of rows that are gone their keys. A table keeps its key: no
+//! key column can be left out, and none can be changed in a way that could make two keys one.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::ArrowError;
-use arrow_select::nullif::nullif;
 use kernel::id::TableName;
 
-use crate::batch::ChangeBatch;
 use crate::cast::{CastError, Fit, cast, fit, held_as};
 use crate::schema::{Column, SchemaError, TableSchema, Type};
 use crate::value::ValuePolicy;
@@ -91,33 +89,33 @@ pub enum ProjectionProblem {
     Schema(crate::schema::SchemaProblem),
 }
 
-/// Why a batch could not be projected.
+/// Why rows could not be projected.
 #[derive(Debug, thiserror::Error)]
-pub enum ProjectError {
-    /// The batch is of another schema than the projection.
-    #[error("a batch of table {found} came to the projection of table {expected}, or under another schema")]
-    OtherSchema {
-        /// The projection's table.
-        expected: TableName,
-        /// The batch's table.
-        found: TableName,
+#[error("table {table}: {problem}")]
+pub struct ProjectError {
+    /// The table.
+    pub table: TableName,
+    /// What is wrong.
+    pub problem: ProjectProblem,
+}
+
+/// What is wrong with rows that could not be projected.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectProblem {
+    /// They have other columns than the projection's table.
+    #[error("{expected} columns are expected by the projection, {found} found")]
+    Columns {
+        /// How many the projection's table has.
+        expected: usize,
+        /// How many the rows have.
+        found: usize,
     },
     /// A value that its column's policy refuses.
-    #[error("table {table}: {source}")]
-    Cast {
-        /// The table.
-        table: TableName,
-        /// Which row, which column, why.
-        source: CastError,
-    },
+    #[error(transparent)]
+    Cast(#[from] CastError),
     /// Arrow could not put the columns together.
-    #[error("table {table}: {source}")]
-    Arrow {
-        /// The table.
-        table: TableName,
-        /// What Arrow said.
-        source: ArrowError,
-    },
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
 }
 
 impl Projection {
@@ -137,42 +135,56 @@ impl Projection {
         Ok(Self { from: Arc::clone(from), to: Arc::new(to), picked })
     }
 
-    /// What batches look like afterwards.
+    /// What rows look like afterwards.
     pub fn schema(&self) -> &Arc<TableSchema> {
         &self.to
     }
 
-    /// Projects a batch. Columns that only get another name or place are not copied.
-    pub fn apply(&self, batch: &ChangeBatch) -> Result<ChangeBatch, ProjectError> {
-        if !Arc::ptr_eq(&batch.schema, &self.from) && batch.schema != self.from {
-            return Err(ProjectError::OtherSchema { expected: self.from.table.clone(), found: batch.schema.table.clone() });
-        }
-        let table = || self.from.table.clone();
-        let columns =
-            self.picked.iter().zip(&self.to.columns).map(|((index, policy), to)| self.column(batch, *index, to, *policy));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
-        let data = RecordBatch::try_new_with_options(Arc::new(self.to.arrow()), columns, &options)
-            .map_err(|source| ProjectError::Arrow { table: table(), source })?;
-        let absent = self.picked.iter().map(|(index, _)| batch.absent.get(*index).cloned().flatten()).collect();
-        Ok(ChangeBatch { schema: Arc::clone(&self.to), data, absent, tail: batch.tail.clone() })
+    /// Does it leave everything as it is?
+    pub fn is_identity(&self) -> bool {
+        self.from == self.to
     }
 
-    fn column(&self, batch: &ChangeBatch, index: usize, to: &Column, policy: ValuePolicy) -> Result<ArrayRef, ProjectError> {
-        let (from, column) = (&self.from.columns[index], batch.data.column(index));
-        let table = || self.from.table.clone();
+    /// Do keys have other types afterwards, and so other bytes?
+    pub fn changes_keys(&self) -> bool {
+        let kind = |schema: &TableSchema, column: &usize| schema.columns[*column].kind.clone();
+        !self.from.key.iter().map(|column| kind(&self.from, column)).eq(self.to.key.iter().map(|column| kind(&self.to, column)))
+    }
+
+    /// Projects whole rows. Columns that only get another name or place are not copied.
+    pub fn apply(&self, rows: &RecordBatch) -> Result<RecordBatch, ProjectError> {
+        self.project(rows, |_| true)
+    }
+
+    /// Projects rows of which only the keys are sure to be there: the other columns are null.
+    pub fn apply_to_keys(&self, rows: &RecordBatch) -> Result<RecordBatch, ProjectError> {
+        self.project(rows, |column| self.to.is_key(column))
+    }
+
+    fn project(&self, rows: &RecordBatch, is_there: impl Fn(usize) -> bool) -> Result<RecordBatch, ProjectError> {
+        let wrong = |problem| ProjectError { table: self.from.table.clone(), problem };
+        let (expected, found) = (self.from.columns.len(), rows.num_columns());
+        if expected != found {
+            return Err(wrong(ProjectProblem::Columns { expected, found }));
+        }
+        let picked = self.picked.iter().zip(&self.to.columns).enumerate();
+        let columns = picked.map(|(at, ((index, policy), to))| match is_there(at) {
+            true => self.column(rows.column(*index), *index, to, *policy),
+            false => Ok(new_null_array(&to.kind.arrow(), rows.num_rows())),
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(error.into()))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(self.to.arrow()), columns, &options).map_err(|error| wrong(error.into()))
+    }
+
+    fn column(&self, column: &ArrayRef, index: usize, to: &Column, policy: ValuePolicy) -> Result<ArrayRef, CastError> {
+        let from = &self.from.columns[index];
         if from.kind == to.kind {
             return Ok(Arc::clone(column));
         }
-        // What stands where nothing was sent is not a value to judge.
-        let judged = match batch.absent.get(index).and_then(Option::as_ref) {
-            Some(marks) => nullif(column, &BooleanArray::new(marks.clone(), None))
-                .map_err(|source| ProjectError::Arrow { table: table(), source })?,
-            None => Arc::clone(column),
-        };
         // The type is settled; what the policy still has to say is about single values.
         let policy = if policy == ValuePolicy::String { ValuePolicy::Error } else { policy };
-        cast(&judged, &from.name, &from.kind, &to.kind, policy).map_err(|source| ProjectError::Cast { table: table(), source })
+        cast(column, &from.name, &from.kind, &to.kind, policy)
     }
 }
 

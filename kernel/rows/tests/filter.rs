@@ -4,16 +4,18 @@ mod shop;
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::*;
 use proptest::prelude::*;
 use rows::Operation::{Delete, Insert, Read, Update};
-use rows::filter::{Filter, FilterRowsError};
-use rows::net::net;
+use rows::filter::Filter;
+use rows::net::{NetError, net_matching};
 use rows::{ChangeBatch, Column, EncodedKeys, NetOutcome, Numbering, Operation, Slice, TableSchema};
 use shop::{Cell, Row, batch, data, delete, row, schema};
 
 fn matching(text: &str, batch: &ChangeBatch) -> Vec<bool> {
-    Filter::new(text, &batch.schema).expect(text).matching(batch).expect("judged").iter().collect()
+    let column = |column: usize| batch.data.column(column).clone();
+    Filter::new(text, &batch.schema).expect(text).matching(batch.rows(), &column).iter().collect()
 }
 
 #[test]
@@ -156,56 +158,62 @@ fn a_filter_that_does_not_fit_its_table_is_refused() {
     assert!(Filter::new("tags is null", &schema).is_ok());
 }
 
+fn netted(rows: &[Row], text: &str) -> Result<NetOutcome, NetError> {
+    let batch = batch(rows);
+    let keys = Arc::new(EncodedKeys::encode(&batch.schema, &batch.data).unwrap());
+    let filter = Filter::new(text, &batch.schema).unwrap();
+    let slice = Slice { rows: 0..batch.rows(), batch: Arc::new(batch), keys };
+    net_matching(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter))
+}
+
 #[test]
 fn a_row_that_stops_matching_becomes_a_delete_of_its_key() {
-    let before = batch(&[
+    let rows = [
         row(Insert, (1, 0), 1, "open", 5),
-        row(Update, (2, 0), 1, "closed", 6),
-        row(Update, (3, 0), 2, "open", 0).without_total(),
-        delete((4, 0), 3),
-    ]);
-    // Of the delete nobody asks for a status.
-    let after = Filter::new("status = 'open'", &schema()).unwrap().apply(&before).unwrap();
-    assert_eq!(after.tail.operations, [Insert, Delete, Update, Delete]);
-    assert_eq!(after.data, before.data);
-    let absent = |column: usize| (0..4).map(|row| after.is_absent(column, row)).collect::<Vec<_>>();
-    assert_eq!(absent(0), [false; 4]);
-    assert_eq!(absent(1), [false, true, false, true]);
-    assert_eq!(absent(2), [false, true, true, true]);
-    assert_eq!(after.check(), Ok(()));
-
-    let all = Filter::new("id > 0", &schema()).unwrap().apply(&before).unwrap();
-    assert_eq!((all.tail.operations, all.absent), (before.tail.operations, before.absent));
+        row(Insert, (2, 0), 2, "open", 7),
+        row(Update, (3, 0), 1, "closed", 6),
+        row(Update, (4, 0), 2, "open", 0).without_total(),
+        delete((5, 0), 3),
+        row(Read, (6, 0), 4, "closed", 8),
+    ];
+    let NetOutcome::Netted(netted) = netted(&rows, "status = 'open'").unwrap() else { panic!("no holes") };
+    // What an update did not send is there when it is judged.
+    assert_eq!(netted.upserts, data(&[row(Update, (4, 0), 2, "open", 7)]));
+    let ids = netted.deletes.column(0).as_primitive::<types::Int64Type>().values().to_vec();
+    let sequences: Vec<u64> = netted.delete_versions.iter().map(|version| version.sequence()).collect();
+    assert_eq!((ids, sequences), (vec![1, 3, 4], vec![2, 4, 5]), "in log order, each once");
 }
 
 #[test]
-fn a_row_that_cannot_be_judged_is_an_error() {
-    let before = batch(&[delete((1, 0), 1), row(Update, (2, 0), 1, "", 6).without_status()]);
-    let error = Filter::new("status = 'open'", &schema()).unwrap().apply(&before).expect_err("absent");
-    assert_eq!(error, FilterRowsError::Absent { table: "shop.orders".into(), row: 1, column: "status".into() });
-    assert_eq!(
-        error.to_string(),
-        "table shop.orders, row 1: the value of column 'status' was not sent, so the filter cannot be judged; have the source send \
-         it with every change, or leave the column out of the filter"
-    );
-    assert!(Filter::new("total > 0", &schema()).unwrap().apply(&before).is_ok());
+fn a_value_that_nobody_has_is_missed_only_where_it_is_needed() {
+    let missed = |rows: &[Row], text: &str| match netted(rows, text).unwrap() {
+        NetOutcome::Holes(holes) => holes.into_iter().map(|hole| hole.column).collect(),
+        NetOutcome::Netted(_) => Vec::new(),
+    };
+    let without_status = [row(Update, (1, 0), 1, "", 6).without_status()];
+    assert_eq!(missed(&without_status, "status = 'open'"), ["status"], "it can't be judged");
+    assert_eq!(missed(&without_status, "total > 0"), ["status"], "it goes on, and not whole");
+    let nothing: Vec<String> = Vec::new();
+    assert_eq!(missed(&without_status, "total < 0"), nothing, "it does not go on");
+    assert_eq!(missed(&[row(Insert, (1, 0), 1, "open", 1), delete((2, 0), 1)], "status = 'open'"), nothing);
 }
 
 #[test]
-fn rows_without_a_key_cannot_be_removed() {
-    let mut keyless = batch(&[row(Insert, (1, 0), 1, "open", 5)]);
-    keyless.schema = Arc::new(TableSchema { key: vec![], ..(*schema()).clone() });
-    let filter = Filter::new("id = 2", &keyless.schema).unwrap();
-    assert_eq!(filter.apply(&keyless).expect_err("no key"), FilterRowsError::NoKey { table: "shop.orders".into() });
-    assert_eq!(filter.matching(&keyless).unwrap().iter().collect::<Vec<_>>(), [false]);
-    let other = Filter::new("id = 2", &schema()).unwrap();
-    assert!(matches!(other.matching(&keyless), Err(FilterRowsError::OtherSchema { .. })));
+fn a_filter_of_other_rows_is_refused() {
+    let rows = batch(&[row(Insert, (1, 0), 1, "open", 5)]);
+    let other = Arc::new(TableSchema { table: "shop.lines".into(), ..(*schema()).clone() });
+    let filter = Filter::new("id = 2", &other).unwrap();
+    let keys = Arc::new(EncodedKeys::encode(&rows.schema, &rows.data).unwrap());
+    let slice = Slice { rows: 0..1, batch: Arc::new(rows), keys };
+    let error =
+        net_matching(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter)).unwrap_err();
+    assert_eq!(error.to_string(), "rows of table shop.orders came to a filter of table shop.lines, or under another schema");
 }
 
 proptest! {
     /// What a target holds after a filtered checkpoint is what it would hold after the whole one, without the rows that do not match.
     #[test]
-    fn filtering_before_netting_is_filtering_the_result(
+    fn a_filtered_result_is_the_result_without_what_does_not_match(
         changes in prop::collection::vec((prop::sample::select(vec![Insert, Update, Delete, Read]), 0i64..4, 0i128..10), 1..20),
         bound in 0i128..10,
     ) {
@@ -214,19 +222,18 @@ proptest! {
             operation => row(*operation, (n as u64, 0), *id, "s", *total),
         };
         let rows: Vec<Row> = changes.iter().enumerate().map(make).collect();
-        let filter = Filter::new(&format!("total >= {}.{:02}", bound / 100, bound % 100), &schema()).unwrap();
-        let filtered = filter.apply(&batch(&rows)).unwrap();
-        let keys = Arc::new(EncodedKeys::encode(&filtered.schema, &filtered.data).unwrap());
-        let slice = Slice { rows: 0..filtered.rows(), batch: Arc::new(filtered), keys };
-        let NetOutcome::Netted(netted) = net(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }).unwrap() else {
-            panic!("no holes");
-        };
+        let text = format!("total >= {}.{:02}", bound / 100, bound % 100);
+        let NetOutcome::Netted(netted) = netted(&rows, &text).unwrap() else { panic!("no holes") };
 
         let last = |id: i64| rows.iter().rev().find(|row| row.id == id);
         let is_kept = |row: &&Row| row.operation != Delete && matches!(row.total, Cell::Is(total) if total >= bound);
         let kept: Vec<Row> = rows.iter().filter(is_kept).filter(|row| last(row.id) == Some(row)).cloned().collect();
         let touched: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.id).collect();
         prop_assert_eq!(&netted.upserts, &data(&kept));
+        prop_assert_eq!(netted.upsert_keys.len(), kept.len());
+        prop_assert_eq!(netted.upsert_tail.operations.len(), kept.len());
         prop_assert_eq!(netted.deletes.num_rows(), touched.len() - kept.len());
+        prop_assert_eq!(netted.delete_keys.len(), netted.deletes.num_rows());
+        prop_assert!(netted.delete_versions.is_sorted());
     }
 }

@@ -18,11 +18,9 @@ pub(crate) static TABLE: &[Field] = &[
     field("columns", Shape::Sections(COLUMN), "Column types where the source has none, and what holds for one column only.")
         .without("what the source says"),
     field("columnFilter", Shape::Names, "Only these columns are copied; the key's columns must be among them.")
-        .without("all columns")
-        .not_yet(),
+        .without("all columns"),
     field("filter", Shape::Filter, "Only rows that satisfy the condition are copied. A row that no longer does is deleted.")
-        .without("all rows")
-        .not_yet(),
+        .without("all rows"),
     field(
         "filterImmutable",
         Shape::Bool,
@@ -30,12 +28,13 @@ pub(crate) static TABLE: &[Field] = &[
     )
     .default("false")
     .not_yet(),
-    field("cast", Shape::Casts, "Columns that get another type at the target.").without("each column keeps its type").not_yet(),
+    field("cast", Shape::Casts, "Columns that get another type at the target.").without("each column keeps its type"),
     field("metadata", Shape::Sections(METADATA), "Columns of the target that the log fills.").without("none"),
     field("writeMode", Shape::Word(WriteMode::WORDS), "How rows are applied.").without("`sink.defaults.writeMode`"),
     field("onDelete", Shape::Word(OnDelete::WORDS), "What a delete does in a table that is appended to.").default("record"),
     field("onError", Shape::Word(OnError::WORDS), "What a fault of this table does to the run.").default("halt"),
-    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value that the target cannot hold.").default("error"),
+    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value that the type of its `cast` cannot hold.")
+        .default("error"),
     field("beforeImage", Shape::Word(BeforeImage::WORDS), "What the image of a row before its change holds.").default("key"),
     field("mode", Shape::Word(TableMode::WORDS), "How changes are found.").default("cdc"),
     field("cursor", text("a column"), "The column by which `mode: incremental` reads on.").not_yet(),
@@ -53,7 +52,7 @@ pub(crate) static TABLE: &[Field] = &[
 static COLUMN: &[Field] = &[
     field("name", text("a column"), "The column's name at the source.").required(),
     field("type", Shape::ColumnType, "Its type.").without("what the source says"),
-    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value of it that the target cannot hold.")
+    field("onValue", Shape::Word(OnValue::WORDS), "What happens to a value of it that the type of its `cast` cannot hold.")
         .without("the table's `onValue`"),
     field("from", text("a path in the payload"), "Where in the payload the value stands, for Kafka's raw and avro formats.")
         .not_yet(),

@@ -231,19 +231,12 @@ impl Resolver<'_> {
                 hint,
             );
         }
-        if appends && section.entry("filter").is_some() && section.bool("filterImmutable") == Some(false) {
-            let spot = Spot {
-                at: section.entry("filter").map_or(section.at, |entry| entry.at),
-                path: &format!("{}.filterImmutable", section.path),
-            };
-            let hint = "An appended row is never taken back, so no change may move a row out of the filter.";
-            self.complain(
-                Code::Conflict,
-                spot,
-                &format!("a `filter` with `writeMode: {write_mode}`"),
-                "`filterImmutable: true` beside it",
-                hint,
-            );
+        if let Some(entry) = section.entry("filter").filter(|_| appends && section.bool("filterImmutable") != Some(true)) {
+            let path = format!("{}.filter", section.path);
+            let hint = "An appended row is never taken back, so no change may move a row out of the filter. To say that none does \
+                        (`filterImmutable`) is not built yet.";
+            let found = format!("a `filter` with `writeMode: {write_mode}`");
+            self.complain(Code::NotBuilt, Spot { at: entry.at, path: &path }, &found, "`writeMode: upsert`", hint);
         }
         if let Some(entry) = section.given("filterImmutable").filter(|_| section.entry("filter").is_none()) {
             self.complain(Code::Conflict, entry, "`filterImmutable` without `filter`", "both, or none", "");
@@ -259,6 +252,23 @@ impl Resolver<'_> {
                 .and_then(|column| column.column_type("type"));
             if declared.is_some_and(|from| from.as_str() == "timestamptz") && cast.to.as_str() == "timestamp" {
                 self.warn(&cast.column, "the cast drops the time zone: what is written is the time in UTC");
+            }
+        }
+        self.value_policies(section);
+    }
+
+    /// What happens to values that do not fit is said where there is a cast that they may not fit.
+    fn value_policies(&mut self, section: &Section) {
+        let casts = section.casts("cast").unwrap_or_default();
+        let says_something = |section: &Section| section.word("onValue") != Some(OnValue::Error.as_str());
+        let hint = "Without a `cast` a column keeps its type, which holds every value of it.";
+        if let Some(entry) = section.given("onValue").filter(|_| casts.is_empty() && says_something(section)) {
+            self.complain(Code::Conflict, entry, "`onValue` without `cast`", "both, or none", hint);
+        }
+        for column in section.sections("columns").unwrap_or_default() {
+            let has_cast = casts.iter().any(|cast| column.text("name") == Some(cast.column.text()));
+            if let Some(entry) = column.given("onValue").filter(|_| !has_cast && says_something(column)) {
+                self.complain(Code::Conflict, entry, "`onValue` of a column without a `cast`", "both, or none", hint);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod changed_files;
 mod files;
+mod filter;
 mod model;
 mod pages;
 

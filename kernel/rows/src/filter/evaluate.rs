@@ -7,7 +7,6 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
 use super::{Comparison, Condition};
-use crate::batch::ChangeBatch;
 
 /// For which rows it is true, and for which false.
 struct Truth {
@@ -16,32 +15,33 @@ struct Truth {
 }
 
 impl Condition {
-    pub(super) fn matching(&self, batch: &ChangeBatch) -> BooleanBuffer {
-        self.judge(batch).yes
+    /// Of so many rows, whose columns are given by index.
+    pub(super) fn matching(&self, rows: usize, column: &dyn Fn(usize) -> ArrayRef) -> BooleanBuffer {
+        self.judge(rows, column).yes
     }
 
-    fn judge(&self, batch: &ChangeBatch) -> Truth {
+    fn judge(&self, rows: usize, column: &dyn Fn(usize) -> ArrayRef) -> Truth {
         match self {
             Condition::Not(inner) => {
-                let Truth { yes, no } = inner.judge(batch);
+                let Truth { yes, no } = inner.judge(rows, column);
                 Truth { yes: no, no: yes }
             }
             Condition::All(parts) => parts
                 .iter()
-                .map(|part| part.judge(batch))
-                .fold(Truth::always(batch.rows()), |all, part| Truth { yes: &all.yes & &part.yes, no: &all.no | &part.no }),
+                .map(|part| part.judge(rows, column))
+                .fold(Truth::always(rows), |all, part| Truth { yes: &all.yes & &part.yes, no: &all.no | &part.no }),
             Condition::Any(parts) => parts
                 .iter()
-                .map(|part| part.judge(batch))
-                .fold(Truth::never(batch.rows()), |any, part| Truth { yes: &any.yes | &part.yes, no: &any.no & &part.no }),
-            Condition::IsNull(column) => {
-                let valid = valid(batch.data.column(*column));
+                .map(|part| part.judge(rows, column))
+                .fold(Truth::never(rows), |any, part| Truth { yes: &any.yes | &part.yes, no: &any.no & &part.no }),
+            Condition::IsNull(index) => {
+                let valid = valid(&column(*index));
                 Truth { yes: !&valid, no: valid }
             }
-            Condition::Compare(column, comparison, literal) => {
-                let values = batch.data.column(*column);
-                let valid = valid(values);
-                let holds = compare(values, *comparison, literal);
+            Condition::Compare(index, comparison, literal) => {
+                let values = column(*index);
+                let valid = valid(&values);
+                let holds = compare(&values, *comparison, literal);
                 Truth { yes: &valid & &holds, no: &valid & &!&holds }
             }
         }

@@ -50,8 +50,13 @@ impl Sources {
         Self { columns: columns.iter().map(|column| find(*column)).collect() }
     }
 
-    /// The holes in these rows.
+    /// The holes in these rows, of all columns.
     pub(super) fn holes(&self, rows: &Located<'_>, wanted: &[u32]) -> Vec<Hole> {
+        self.holes_in(rows, wanted, |_| true)
+    }
+
+    /// The holes in these rows, of some columns.
+    pub(super) fn holes_in(&self, rows: &Located<'_>, wanted: &[u32], is_asked: impl Fn(usize) -> bool) -> Vec<Hole> {
         let hole = |(column, sources): &(usize, Vec<u32>)| {
             let mut lacking = wanted.iter().filter(|number| sources[**number as usize] == NONE);
             let first = *lacking.next()?;
@@ -62,7 +67,7 @@ impl Sources {
                 coordinate: rows.coordinate(first),
             })
         };
-        self.columns.iter().filter_map(hole).collect()
+        self.columns.iter().filter(|(column, _)| is_asked(*column)).filter_map(hole).collect()
     }
 
     /// The same, but a delete keeps what it carries itself: nothing is filled into an old row.

@@ -1,5 +1,6 @@
 //! Puts chosen rows together, column by column: by copying long runs, or row by row where they are short.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -21,18 +22,26 @@ const RUN_ROWS_MIN: usize = 32;
 /// The data columns of the rows, each value from the row that has it.
 pub(super) fn data(rows: &Located<'_>, chosen: &[u32], sources: &Sources) -> Result<RecordBatch, NetError> {
     let own = Plan::of(rows, chosen);
-    let column = |column: usize| match sources.of(column) {
-        Some(sources) => {
-            let from: Vec<u32> = chosen.iter().map(|number| sources[*number as usize]).collect();
-            Plan::of(rows, &from).column(rows, column)
-        }
-        None => own.column(rows, column),
-    };
     let options = RecordBatchOptions::new().with_row_count(Some(chosen.len()));
     (0..rows.schema.columns.len())
-        .map(column)
+        .map(|column| own.filled(rows, chosen, column, sources))
         .collect::<Result<Vec<_>, _>>()
         .and_then(|columns| RecordBatch::try_new_with_options(Arc::new(rows.schema.arrow()), columns, &options))
+        .map_err(|source| NetError::Arrow { table: rows.schema.table.clone(), source })
+}
+
+/// Some columns of the rows, by index, each value from the row that has it.
+pub(super) fn columns(
+    rows: &Located<'_>,
+    chosen: &[u32],
+    sources: &Sources,
+    wanted: &[usize],
+) -> Result<BTreeMap<usize, ArrayRef>, NetError> {
+    let own = Plan::of(rows, chosen);
+    wanted
+        .iter()
+        .map(|column| Ok((*column, own.filled(rows, chosen, *column, sources)?)))
+        .collect::<Result<_, _>>()
         .map_err(|source| NetError::Arrow { table: rows.schema.table.clone(), source })
 }
 
@@ -56,6 +65,17 @@ impl Plan {
             return Self::Take(first as usize, places().map(|place| place.row).collect());
         }
         Self::Interleave(places().map(|place| (place.batch as usize, place.row as usize)).collect())
+    }
+
+    /// A column of these rows, where values that were not sent come from the rows that have them.
+    fn filled(&self, rows: &Located<'_>, chosen: &[u32], column: usize, sources: &Sources) -> Result<ArrayRef, ArrowError> {
+        match sources.of(column) {
+            Some(sources) => {
+                let from: Vec<u32> = chosen.iter().map(|number| sources[*number as usize]).collect();
+                Plan::of(rows, &from).column(rows, column)
+            }
+            None => self.column(rows, column),
+        }
     }
 
     fn column(&self, rows: &Located<'_>, column: usize) -> Result<ArrayRef, ArrowError> {
