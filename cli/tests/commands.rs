@@ -102,9 +102,9 @@ fn every_problem_of_a_file_is_told_at_once_with_its_place() {
 #[test]
 fn a_field_that_is_not_built_is_refused_by_validate_and_by_run() {
     let desk = Desk::new("", JSONL);
-    desk.write("pipeline.yaml", &pipeline("", JSONL).replace("target: order_lines", "columnFilter: [order_id, line]"));
+    desk.write("pipeline.yaml", &pipeline("", JSONL).replace("target: order_lines", "partitionBy: [line]"));
     for command in [&["validate"][..], &["run", "--listen", "off"]] {
-        desk.urutau(command).expect(2).has(&["tables[1].columnFilter", "not built"]);
+        desk.urutau(command).expect(2).has(&["tables[1].partitionBy", "not built"]);
     }
 }
 
