@@ -290,6 +290,10 @@ impl Coordinator {
                 if !self.log.received.join(&self.log.floor).contains(upto) {
                     return broken("acknowledged-within-received", format!("{upto}, received {}", self.log.received));
                 }
+                if self.log.first_beyond(upto, &self.log.known_end).is_some() {
+                    let dump = format!("{upto} is acknowledged, the log ends at {}", self.log.known_end);
+                    return broken("never-ahead-of-source", dump);
+                }
                 self.quiet_before_acknowledged()
             }
             Output::Commit { table, state, staged, .. } => {

@@ -61,18 +61,20 @@ impl Coordinator {
     /// then, too, nothing is acknowledged that the log does not have, no base is fixed there, and the reader passes over nothing
     /// that comes instead.
     pub(super) fn forget_what_is_gone(&mut self) {
-        let Log { read, received, end, .. } = &self.log;
-        if planted!(self.config, ShorterLogUnnoticed) || (self.log.first_beyond(&read.join(received), end).is_none()) {
-            return;
+        let Log { read, received, known_end, .. } = &self.log;
+        if self.log.first_beyond(&read.join(received), known_end).is_some() && !planted!(self.config, ShorterLogUnnoticed) {
+            (self.log.read, self.log.received) = (self.of_this_log(read), self.of_this_log(received));
+            self.mark("read-of-a-longer-log");
         }
-        let left = |position: &Position| {
-            let still = |(stream, offset): (&StreamName, Offset)| {
-                let short = self.log.identity.streams.contains_key(stream);
-                (stream.clone(), if short { offset.min(end.offset(stream)) } else { offset })
-            };
-            position.streams().map(still).collect()
+    }
+
+    /// As much of a position as is in the log: its end counts, as far as it is known.
+    pub(crate) fn of_this_log(&self, position: &Position) -> Position {
+        let log = &self.log;
+        let of = |(stream, offset): (&StreamName, Offset)| {
+            let ends = log.identity.streams.contains_key(stream) && !planted!(self.config, ShorterLogUnnoticed);
+            (stream.clone(), if ends { offset.min(log.known_end.offset(stream)) } else { offset })
         };
-        (self.log.read, self.log.received) = (left(read), left(received));
-        self.mark("read-of-a-longer-log");
+        position.streams().map(of).collect()
     }
 }

@@ -145,7 +145,8 @@ impl Coordinator {
         if takens().any(|a| takens().any(|b| a.compare(b).is_none())) {
             self.mark("went-back-to-incomparable");
         }
-        let from = meet.unwrap_or_else(|| self.log.read.clone()).join(&self.log.floor);
+        // A table that stands where the log is not ends this life, but the reader begins nowhere else before that either.
+        let from = self.of_this_log(&meet.unwrap_or_else(|| self.log.read.clone())).join(&self.log.floor);
         self.log.received.join_with(&from);
         self.log.read = from;
         self.log.inside.clear();
