@@ -100,7 +100,7 @@ pub struct RowImage {
 }
 
 /// What a table holds: by key, and for a keyless target every row that came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Contents {
     /// The value of each key.
     pub rows: BTreeMap<Key, Value>,

@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 pub mod engine;
+pub mod exhaustive;
 pub mod files;
 pub mod history;
 pub mod marks;

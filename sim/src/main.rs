@@ -10,7 +10,7 @@ use kernel::planted::PlantedBug;
 use sim::engine::{self, Report};
 use sim::oracle::Violation;
 use sim::shrink::shrink;
-use sim::{files, planted};
+use sim::{exhaustive, files, planted};
 
 const USAGE: &str = "\
 explore --seeds N [--base S] [--hashes] [--bug NAME]   run seeds, tell what broke; --hashes: seed, inputs and hash of each
@@ -20,6 +20,8 @@ record --seed S [--bug NAME]                           print a seed's run as a s
 shrink --seed S | --bug NAME [--seeds N] [--base S]    the smallest scenario of what a seed finds
 planted                                                what finds each planted bug: the table of docs/simulation.md
 planted --measure [--seeds N] [--base S] [--bug NAME]  how soon chance finds each planted bug, as the code is now
+exhaust [--bound NAME] [--world N] [--bug NAME]        every run of tiny worlds: small (as in the tests), larger, largest
+exhaust --planted | --measure [--states N]             which wrong rules the small ones find: as kept, or as the code is now
 marks [--seeds N] [--base S]                           how often each rare path was taken
 format                                                 rewrite the scenario files in their one form";
 
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         "record" => record(&arguments),
         "shrink" => shrink_run(&arguments),
         "marks" => marks(&arguments),
+        "exhaust" => exhaust(&arguments),
         _ => Err(USAGE.to_string()),
     };
     match result {
@@ -230,6 +233,59 @@ fn format_files() -> Result<ExitCode, String> {
         if text != scenario.to_string() {
             std::fs::write(path, scenario.to_string()).map_err(|e| format!("{}: {e}", path.display()))?;
             println!("{}", path.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every run of tiny worlds.
+fn exhaust(arguments: &Arguments) -> Result<ExitCode, String> {
+    let has = |name: &str| arguments.0.iter().any(|a| a == name);
+    if has("--planted") {
+        print!("{}", exhaustive::planted::table());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if has("--measure") {
+        return exhaust_planted(arguments);
+    }
+    let bound = arguments.text("--bound").unwrap_or("small");
+    let worlds = exhaustive::worlds(bound).ok_or_else(|| format!("there is no bound '{bound}'"))?;
+    let (bug, states_max) = (arguments.bug()?, arguments.number("--states", exhaustive::STATES_MAX as u64)? as usize);
+    let begun = std::time::Instant::now();
+    let (mut states, mut steps, mut broken) = (0, 0, 0);
+    let only = arguments.text("--world").map(|_| arguments.number("--world", 0)).transpose()?;
+    for (_, small) in (0..).zip(&worlds).filter(|(number, _)| only.is_none_or(|only| only == *number)) {
+        let before = begun.elapsed().as_secs_f64();
+        let found = exhaustive::search(small, bug, states_max).map_err(|unfinished| format!("{}: {unfinished}", small.name))?;
+        states += found.states;
+        steps += found.steps;
+        println!(
+            "{:>9} states {:>9} steps {:>6.1} s  {}",
+            found.states,
+            found.steps,
+            begun.elapsed().as_secs_f64() - before,
+            small.name
+        );
+        if let Some((violation, way)) = found.violation {
+            broken += 1;
+            println!("{}\n{violation}", way.join("\n"));
+            break;
+        }
+    }
+    println!("{states} states, {steps} steps, {:.1} s", begun.elapsed().as_secs_f64());
+    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Which wrong rules the small worlds find, as the code is now.
+fn exhaust_planted(arguments: &Arguments) -> Result<ExitCode, String> {
+    let (states_max, only) = (arguments.number("--states", 20_000)? as usize, arguments.bug()?);
+    let worlds = exhaustive::worlds("small").unwrap_or_default();
+    for bug in PlantedBug::ALL.iter().filter(|b| only.is_none_or(|only| only == **b)) {
+        match exhaustive::planted::measure(*bug, &worlds, states_max) {
+            Some((world, states, violation)) => {
+                println!("| {} | {world} | {} | {states} | {} |", bug.name(), violation.rule, worlds[world].name);
+            }
+            None => println!("| {} | - | - | - | |", bug.name()),
         }
     }
     Ok(ExitCode::SUCCESS)

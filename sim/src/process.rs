@@ -2,6 +2,7 @@
 //! oracle remembers of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 use fault_scenarios::What;
 use kernel::coordinator::{ChunkAnswer, Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker, Touched};
@@ -44,7 +45,7 @@ pub enum Mail {
 }
 
 /// What a process has the world do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum Command {
     /// The coordinator's.
     Coordinator(Output),
@@ -73,7 +74,7 @@ pub enum Lane {
 }
 
 /// One process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Process {
     /// Its coordinator.
     pub coordinator: Coordinator,
@@ -174,6 +175,11 @@ impl Process {
             pinned: BTreeMap::new(),
             netted: BTreeMap::new(),
         }
+    }
+
+    /// Its machines and the rows that it holds: all that decides what it will do.
+    pub fn hash_state(&self, state: &mut impl Hasher) {
+        (&self.coordinator, &self.worker, &self.store, self.batches, &self.pinned, &self.netted).hash(state);
     }
 
     /// Puts what a read brought into the row store, and says it as the pump would.

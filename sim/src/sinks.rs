@@ -11,7 +11,7 @@ use kernel::state::TableState;
 use crate::history::{Contents, Key, RowImage, Value};
 
 /// What a worker made of a part's rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Netted {
     /// The rows that went in, in log order, with their versions.
     pub rows: Vec<(RowImage, Version)>,
@@ -52,7 +52,7 @@ pub struct Commit {
 }
 
 /// A state that a table had, with what it held.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Snapshot {
     /// Its token.
     pub token: Token,
@@ -67,7 +67,7 @@ pub struct Snapshot {
 }
 
 /// How an attempt's rows went away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deleted {
     /// A life said to delete what it had staged.
     Dropped,
@@ -76,7 +76,7 @@ pub enum Deleted {
 }
 
 /// A table of a sink that stages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Staging {
     /// From the first commit to the present one; what was set back is not in it.
     pub snapshots: Vec<Snapshot>,
@@ -227,7 +227,7 @@ impl Staging {
 }
 
 /// A table of a sink that is idempotent by version.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Versioned {
     /// The newest version of each key, deletes too.
     rows: BTreeMap<Key, (Version, Option<Value>)>,
@@ -290,7 +290,7 @@ impl Versioned {
 }
 
 /// A table at its sink.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 #[expect(clippy::large_enum_variant, reason = "there are a handful, and none moves")]
 pub enum Target {
     /// It stages.

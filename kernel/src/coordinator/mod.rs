@@ -186,6 +186,20 @@ impl Coordinator {
         &self.marks
     }
 
+    /// Forgets what is only counted, and gives the marks: of two lives that will do the same a search keeps one.
+    pub fn forget_counts(&mut self) -> BTreeMap<&'static str, u64> {
+        self.stale_answers = 0;
+        for table in self.tables.values_mut() {
+            table.durable_rows = 0;
+            table.durable_commits = 0;
+            if let Some(snapshot) = &mut table.snapshot {
+                snapshot.asked = 0;
+                snapshot.void = 0;
+            }
+        }
+        core::mem::take(&mut self.marks)
+    }
+
     /// Everything that may go on without a new fact. Level, not edge: each step asks what is true now.
     fn progress(&mut self) {
         if self.superseded && !crate::planted::planted!(self.config, SupersededStopsCommitsOnly) {
