@@ -1,5 +1,6 @@
 //! What a seed makes: a workload, options, dice, and faults by chance.
 
+use crate::absent;
 use crate::dice::Dice;
 use crate::options::{EmptyTransactions, Options};
 use crate::random::{Random, mix};
@@ -7,7 +8,7 @@ use crate::scenario::Scenario;
 use crate::snapshots;
 use crate::step::Tab;
 use crate::swarm::{Rates, Swarm};
-use crate::workload::{Change, Join, Kind, Sink, Stream, Table, Transaction, Truncate, Workload};
+use crate::workload::{Change, GROUPS, Join, Kind, Sink, Stream, Table, Transaction, Truncate, Workload};
 
 /// How many small choices differ.
 const DICE: usize = 128;
@@ -34,6 +35,7 @@ pub fn generate(seed: u64) -> (Scenario, Swarm) {
     let mut scenario = Scenario { options, workload, dice, ..Scenario::default() };
     // A sequence of its own, so that what was decided before stays as it is.
     snapshots::decide(&mut scenario, &mut swarm.rates, &mut Random::new(mix(swarm.seed)));
+    absent::decide(&mut scenario, &mut Random::new(mix(mix(swarm.seed))));
     (scenario, swarm)
 }
 
@@ -177,7 +179,7 @@ fn workload(random: &mut Random, tables: usize, streams: usize, refuses: bool) -
             let mut key = || (random.below(4) as usize * streams + stream) as u8;
             let (from, to) = (key(), key());
             let kind = kind(random, from, to, value, events && home[table].is_some(), refuses);
-            changes.push(Change { table, kind });
+            changes.push(Change { table, kind, without: [false; GROUPS] });
         }
         made.push(Transaction { stream, time, gap: random.below(3), changes, ..Transaction::default() });
     }

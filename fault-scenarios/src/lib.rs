@@ -10,6 +10,7 @@
 //! a seed; an engine that writes down what did happen has the scenario of the run.
 #![deny(missing_docs)]
 
+mod absent;
 mod dice;
 mod engines;
 mod generate;
@@ -31,4 +32,4 @@ pub use scenario::{Finds, Scenario};
 pub use step::{Command, Request, Step, Tab, Then, What, When};
 pub use swarm::{Moment, Rates, Swarm};
 pub use text::ParseError;
-pub use workload::{Change, Join, Key, Kind, Sink, Stream, Table, Transaction, Truncate, Value, Workload};
+pub use workload::{Change, GROUP_WORDS, GROUPS, Join, Key, Kind, Sink, Stream, Table, Transaction, Truncate, Value, Workload};

@@ -128,6 +128,16 @@ options! {
     touched_keys: u64 = 100, "touched-keys";
     /// How often it is asked what a new snapshot sees.
     visibility_interval: u64 = 5, "visibility-interval";
+    /// So many times its age a checkpoint stays open for values that updates left out.
+    absent_ages: u64 = 6, "absent-ages";
+    /// Keys that it remembers then,
+    absent_keys: u64 = 100, "absent-keys";
+    /// and keys with such values.
+    absent_holes: u64 = 100, "absent-holes";
+    /// Bytes that one reading of rows may bring.
+    absent_bytes: u64 = 10_000, "absent-bytes";
+    /// Readings for a closed checkpoint that find nothing before the table halts.
+    absent_attempts: u64 = 10, "absent-attempts";
     /// The log has an end, until everything heals.
     finishes: bool = false, "finishes";
     /// The one fault of the run: this table's sink is away all the time, and the others must not mind.

@@ -81,11 +81,13 @@ pub enum What {
     Chunk,
     /// Ask what a new snapshot sees.
     Visibility,
+    /// Read rows again.
+    Rows,
 }
 
 impl What {
     /// All of them.
-    pub const ALL: [What; 17] = [
+    pub const ALL: [What; 18] = [
         What::ReadRecord,
         What::Take,
         What::Record,
@@ -103,6 +105,7 @@ impl What {
         What::Ranges,
         What::Chunk,
         What::Visibility,
+        What::Rows,
     ];
 
     /// Its word in a file.
@@ -125,6 +128,7 @@ impl What {
             What::Ranges => "ranges",
             What::Chunk => "chunk",
             What::Visibility => "visibility",
+            What::Rows => "rows",
         }
     }
 
@@ -133,7 +137,7 @@ impl What {
         match self {
             What::Recover | What::Write | What::Written | What::Commit | What::Claim => true,
             What::Resolve | What::Release | What::Discard => true,
-            What::Ranges | What::Chunk | What::Visibility => true,
+            What::Ranges | What::Chunk | What::Visibility | What::Rows => true,
             What::ReadRecord | What::Take | What::Record | What::Open | What::Read | What::Acknowledge => false,
         }
     }
@@ -144,7 +148,7 @@ impl What {
             What::Take | What::Record | What::Write | What::Commit | What::Claim | What::Resolve => true,
             What::ReadRecord | What::Recover | What::Open | What::Read | What::Written => false,
             What::Release | What::Discard | What::Acknowledge => false,
-            What::Ranges | What::Chunk | What::Visibility => false,
+            What::Ranges | What::Chunk | What::Visibility | What::Rows => false,
         }
     }
 }
@@ -286,7 +290,7 @@ fn fits_sent(what: What, then: &Then) -> Result<(), &'static str> {
         Then::IsLost => what.can_be_unknown() || what == What::Acknowledge,
         Then::AnswerIsLost | Then::LandsLate(_) => what.can_be_unknown(),
         Then::Fails => match what {
-            What::ReadRecord | What::Recover | What::Resolve | What::Ranges | What::Chunk | What::Visibility => true,
+            What::ReadRecord | What::Recover | What::Resolve | What::Ranges | What::Chunk | What::Visibility | What::Rows => true,
             What::Take | What::Record | What::Open | What::Read | What::Write | What::Written => false,
             What::Commit | What::Claim | What::Release | What::Discard | What::Acknowledge => false,
         },

@@ -192,7 +192,7 @@ impl Swarm {
         let own = match command.what {
             What::Acknowledge => random.chance(rates.lost_acknowledgement).then_some(Then::IsLost),
             What::ReadRecord | What::Recover | What::Resolve if random.chance(rates.read_fails) => Some(Then::Fails),
-            What::Ranges | What::Chunk | What::Visibility if random.chance(rates.read_fails) => Some(Then::Fails),
+            What::Ranges | What::Chunk | What::Visibility | What::Rows if random.chance(rates.read_fails) => Some(Then::Fails),
             What::Open => random.chance(rates.lies).then_some(Then::Lies),
             What::Read => random.chance(rates.session).then_some(Then::LosesTheSession),
             What::Commit if rates.unknown > 0 && random.chance(40) => Some(Then::IsCalledAConflict),

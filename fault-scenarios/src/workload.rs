@@ -9,6 +9,11 @@ pub type Key = u8;
 /// A row's value. No two changes of a workload have the same, so that a value tells where it came from.
 pub type Value = u32;
 
+/// Large values of a row: two groups of columns, `a` and `b`. An update may leave either out.
+pub const GROUPS: usize = 2;
+/// Their words.
+pub const GROUP_WORDS: [&str; GROUPS] = ["a", "b"];
+
 /// A log, and the tables that it is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
@@ -105,6 +110,8 @@ pub struct Change {
     pub table: Tab,
     /// What happens to it.
     pub kind: Kind,
+    /// The large values that it leaves out, as far as the row is there already: a new row is sent whole.
+    pub without: [bool; GROUPS],
 }
 
 /// What a change does.

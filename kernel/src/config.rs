@@ -42,6 +42,8 @@ pub struct Config {
     pub source_reads_chunks: bool,
     /// How snapshots are read.
     pub snapshot: SnapshotLimits,
+    /// How values are found that updates left out.
+    pub absent: AbsentLimits,
     /// The one wrong rule of a simulator's run.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::planted::PlantedBug>,
@@ -88,6 +90,21 @@ pub struct SnapshotLimits {
     pub touched_keys_max: usize,
     /// How often it is asked what a new snapshot sees, while something is not proven to be visible.
     pub visibility_interval: Duration,
+}
+
+/// How values are found that updates left out (rules H).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AbsentLimits {
+    /// Keys of a checkpoint that are remembered, once one of its rows lacks a value; at more it closes.
+    pub keys_max: usize,
+    /// Keys of a checkpoint whose values must be read; at more it closes.
+    pub holes_max: usize,
+    /// Bytes that one reading of rows may bring.
+    pub read_bytes_max: u64,
+    /// So many times its age a checkpoint stays open for the values that it lacks. Then they are taken as they are read.
+    pub ages: u64,
+    /// Readings in a row for a closed checkpoint that found nothing; then the table halts.
+    pub attempts_max: u32,
 }
 
 /// Where a new table begins.
@@ -170,6 +187,7 @@ impl Config {
                 touched_keys_max: 100_000,
                 visibility_interval: Duration::from_secs(1),
             },
+            absent: AbsentLimits { keys_max: 100_000, holes_max: 10_000, read_bytes_max: 16 << 20, ages: 6, attempts_max: 30 },
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

@@ -89,6 +89,13 @@ impl From<&[u8]> for EncodedKey {
     }
 }
 
+impl EncodedKey {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl fmt::Debug for EncodedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("k")?;

@@ -4,13 +4,14 @@
 //! commit, an acknowledgement, a deletion) a constant-time form runs always: a broken rule there means that the command is
 //! not given and this life ends. What spans several lives, or needs the sink's truth, is the simulator's to check.
 
+mod absent;
 mod snapshots;
 
 use alloc::format;
 use alloc::string::String;
 
 use crate::checkpoint::{Kind, Table};
-use crate::coordinator::{Coordinator, Output, VALIDATE};
+use crate::coordinator::{Coordinator, Output, ToWorker, VALIDATE};
 use crate::id::{StreamName, TableName};
 use crate::position::{Cut, Offset, Position};
 use crate::state::Phase;
@@ -64,6 +65,7 @@ impl Coordinator {
         // Snapshots
         for (name, table) in &self.tables {
             self.snapshots_are_kept(name, table)?;
+            self.absent_values_are_kept(name, table)?;
         }
         // Commit outcomes
         self.superseded_means_stopped()?;
@@ -271,6 +273,7 @@ impl Coordinator {
             || self.starting.asked.is_some()
             || self.record.is_being_stored()
             || self.snapshots().any(|s| s.awaits_answer())
+            || self.tables.values().any(|t| t.rereading.awaits_answer())
             || self.tables.values().any(|t| t.flight.as_ref().is_some_and(|f| f.retry.is_none()));
         let person = self.log.finished || self.drain.is_closing();
         // That it will ask whether a newer life has begun ends no wait.
@@ -305,9 +308,11 @@ impl Coordinator {
                     return broken("stale-incarnation-has-no-effect", format!("{table}: a commit of life {}", state.incarnation));
                 }
                 self.sweep_comes_with_the_end(output)?;
+                self.ahead_within_its_fence(table, state)?;
                 let whole = found.flight.as_ref().is_some_and(|f| f.attempt.is_none() || (f.written && staged.len() == 1));
                 if whole { Ok(()) } else { broken("one-attempt-counts", format!("{table}: {:?} names {staged:?}", state.commit)) }
             }
+            Output::Send(ToWorker::Write { part, .. }) => self.nothing_is_written_that_lacks(&part.table),
             Output::ReleaseStaged { table, attempt, delete: true } => {
                 let flight = self.tables.get(table).and_then(|t| t.flight.as_ref()).filter(|f| f.attempt == Some(*attempt));
                 match flight {

@@ -115,6 +115,7 @@
 //! | [`coordinator`] | one life of a pipeline: its inputs and outputs, how it begins, what people see of it | rows, workers' indexes |
 //! | [`worker`] | nets the parts of checkpoints and has them written | retries, decisions about rows |
 //! | `checkpoint` | rows from the log until they are durable: open, closed, in flight, committed ([`docs::checkpoints`]) | |
+//! | `absent` | values that updates left out: which rows lack some, and reading those again | the values |
 //! | `acknowledge` | the pipeline record, the quiet position, what the source may forget ([`docs::acknowledging`]) | a table's own commits |
 //! | `flow` | the one reader, the byte budget, retries, the end of a run | how bytes are read |
 //! | [`position`] | positions, cuts, digests, and their text | a total order: there is none |
@@ -126,8 +127,8 @@
 //! | [`docs`] | the longer explanations, and decisions with their dates | |
 //!
 //! Concerns are folders with a plain state struct (`Table`, `Record`, `Log`); their handlers are methods of [`Coordinator`] in files of
-//! their own, so that there is one outbox and nobody passes events between halves of a machine. Snapshots, several owners of a table
-//! and the bounded machine are not there yet; what they store has its fields in [`state`] already.
+//! their own, so that there is one outbox and nobody passes events between halves of a machine. Sinks that keep
+//! columns, several owners of a table and the bounded machine are not there yet; what they store has its fields in [`state`] already.
 //!
 //! # Where to read on
 //!
@@ -149,6 +150,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod absent;
 mod acknowledge;
 mod checkpoint;
 pub mod config;

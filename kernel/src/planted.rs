@@ -194,4 +194,22 @@ bugs! {
     SweepByStaleLife => "only-current-incarnation-deletes",
     /// Does not remove what older generations left.
     NoSweep => "resnapshot-leaves-no-ghost",
+    /// A row of a chunk fills a hole.
+    ChunkRowFillsHole => "hole-filled-by-proof",
+    /// Takes what was read for a hole whether the read saw its last transaction or not.
+    RereadWithoutProof => "hole-filled-by-proof",
+    /// Asks that a read saw the first transaction that opened a hole, not the last.
+    RereadProvesFirst => "hole-filled-by-proof",
+    /// Takes what was read for exact before the log has passed the read's fence.
+    RereadBeforeFence => "hole-filled-by-proof",
+    /// Takes a row that moved for one that has all values because its new key had them.
+    FilledUnderNewKey => "absent-value-never-stored",
+    /// A hole stays behind when its row moves to another key.
+    HoleForgottenOverKeyChange => "absent-value-never-stored",
+    /// Does not say that keys were taken as they were read.
+    AheadNotNoted => "ahead-within-its-fence",
+    /// The next commit says that no key is ahead any more, wherever it stands.
+    AheadClearedTooEarly => "ahead-within-its-fence",
+    /// A value that was not sent becomes nothing.
+    NullForAbsent => "absent-value-never-stored",
 }

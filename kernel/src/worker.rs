@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::coordinator::{RowRange, ToWorker};
+use crate::coordinator::{Fill, RowRange, ToWorker};
 use crate::id::{AttemptId, Part, TableName, Version};
 use crate::invariant::Violation;
 use crate::outcome::WriteOutcome;
@@ -67,6 +67,8 @@ pub enum WorkerOutput {
         rows: Vec<RowRange>,
         /// The first one's version; each next one's is one higher.
         first_version: Version,
+        /// What is taken for values that the last image of a key lacks.
+        fills: Vec<Fill>,
     },
     /// Write what was netted. Lane: the table.
     Write {
@@ -105,6 +107,7 @@ struct Doing {
     part: Part,
     rows: Vec<RowRange>,
     first_version: Version,
+    fills: Vec<Fill>,
     step: Step,
 }
 
@@ -124,8 +127,8 @@ impl Worker {
     /// Takes one fact. Drain [`Worker::poll_output`] before the next.
     pub fn handle_input(&mut self, input: WorkerInput) {
         match input {
-            WorkerInput::Told(ToWorker::Write { attempt, part, rows, first_version }) => {
-                let doing = Doing { attempt, part: part.clone(), rows, first_version, step: Step::Waiting };
+            WorkerInput::Told(ToWorker::Write { attempt, part, rows, first_version, fills }) => {
+                let doing = Doing { attempt, part: part.clone(), rows, first_version, fills, step: Step::Waiting };
                 self.parts.entry(part.table).or_default().push_back(doing);
             }
             WorkerInput::Told(ToWorker::Abandon { attempt }) => self.abandon(attempt),
@@ -203,6 +206,7 @@ impl Worker {
                     part: doing.part.clone(),
                     rows: doing.rows.clone(),
                     first_version: doing.first_version,
+                    fills: doing.fills.clone(),
                 });
             }
         }

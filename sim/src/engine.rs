@@ -409,6 +409,13 @@ impl Engine {
                 let fact = self.processes[process].take_chunk(id, *chunk, end);
                 self.give(process, fact);
             }
+            Mail::Rows { id, reading, rows } => {
+                self.hash.note(self.now, process, &rows.rows);
+                let end = self.world.source.end(self.now);
+                let (fact, fence) = self.processes[process].take_rows(id, *rows, &end);
+                self.world.memory.readings[reading].fence = fence;
+                self.give(process, fact);
+            }
             Mail::Read { id, said, finished, keys_of } => {
                 for said in &said {
                     if let Said::Rows { rows, .. } = said {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use fault_scenarios::{GROUP_WORDS, GROUPS};
 use kernel::id::{StreamName, TableName};
 use kernel::position::{Coordinate, Cut, Offset, Position, Transaction};
 
@@ -14,6 +15,33 @@ pub type Tab = usize;
 pub type Key = u8;
 /// A row's value. No two changes have the same.
 pub type Value = u32;
+
+/// Large values of a row, by group. Each is the value of the change that wrote it.
+pub type Large<T> = [T; GROUPS];
+
+/// A row without its key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Row {
+    /// The value that every change sends.
+    pub value: Value,
+    /// Those that an update may leave out.
+    pub large: Large<Value>,
+}
+
+impl From<Value> for Row {
+    /// A row that was sent whole.
+    fn from(value: Value) -> Self {
+        Self { value, large: [value; GROUPS] }
+    }
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.value)?;
+        let older = GROUP_WORDS.iter().zip(self.large).filter(|(_, large)| *large != self.value);
+        older.into_iter().try_for_each(|(word, large)| write!(f, " with {word} {large}"))
+    }
+}
 
 /// All transactions of all streams.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +60,8 @@ pub struct History {
     pub of_table: Vec<Vec<Place>>,
     /// When each transaction is visible; where nothing is said, as soon as it is in the log.
     pub seen: Vec<Seen>,
+    /// The rows of each table at the end.
+    rows: Vec<BTreeMap<Key, Row>>,
 }
 
 /// One transaction.
@@ -58,6 +88,12 @@ pub struct Change {
     pub kind: Kind,
     /// The table's schema when it happens; 0 is the first one.
     pub schema: u32,
+    /// The large values that it leaves out.
+    pub without: Large<bool>,
+    /// The large values that its row has behind it, sent or not.
+    pub large: Large<Value>,
+    /// Did the row that it moves exist?
+    pub moves: bool,
 }
 
 /// What a change does.
@@ -97,13 +133,19 @@ pub struct RowImage {
     pub schema: u32,
     /// The chunk that it was read in, if it is not the log's.
     pub chunk: Option<usize>,
+    /// Its large values, as far as they were sent.
+    pub large: Large<Option<Value>>,
+    /// It came here from another key: the row in front of it tells that it is gone from there.
+    pub moved: bool,
+    /// The reading that it was read again by, if it was.
+    pub reading: Option<usize>,
 }
 
 /// What a table holds: by key, and for a keyless target every row that came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Contents {
-    /// The value of each key.
-    pub rows: BTreeMap<Key, Value>,
+    /// The row of each key.
+    pub rows: BTreeMap<Key, Row>,
     /// How often each row of the log is there.
     pub kept: BTreeMap<RowImage, u32>,
 }
@@ -155,21 +197,83 @@ impl Covered {
 }
 
 impl Change {
+    /// A change that sends all of its row.
+    pub fn of(table: Tab, kind: Kind) -> Self {
+        Self { table, kind, schema: 0, without: [false; GROUPS], large: [0; GROUPS], moves: false }
+    }
+
     /// The rows that it sends.
     pub fn rows(&self, place: Place) -> Vec<RowImage> {
-        let row = |key, value| RowImage { place, key, value, schema: self.schema, chunk: None };
+        let whole = |key, value| RowImage {
+            place,
+            key,
+            value,
+            schema: self.schema,
+            chunk: None,
+            large: [None; GROUPS],
+            moved: false,
+            reading: None,
+        };
+        let sent = std::array::from_fn(|group| (!self.without[group]).then_some(self.large[group]));
         match self.kind {
-            Kind::Row(key, value) => vec![row(key, value)],
-            Kind::Moved(from, to, value) => vec![row(from, None), row(to, Some(value))],
+            Kind::Row(key, None) => vec![whole(key, None)],
+            Kind::Row(key, value) => vec![RowImage { large: sent, ..whole(key, value) }],
+            Kind::Moved(from, to, value) => {
+                let there = RowImage { large: sent, moved: self.moves, ..whole(to, Some(value)) };
+                vec![whole(from, None), there]
+            }
             Kind::Truncated | Kind::Schema(_) | Kind::Refused => vec![],
         }
+    }
+
+    /// What the keys that it touches hold behind it.
+    pub fn leaves(&self) -> Vec<(Key, Option<Row>)> {
+        let row = |value| Row { value, large: self.large };
+        match self.kind {
+            Kind::Row(key, value) => vec![(key, value.map(row))],
+            Kind::Moved(from, to, value) => vec![(from, None), (to, Some(row(value)))],
+            Kind::Truncated | Kind::Schema(_) | Kind::Refused => vec![],
+        }
+    }
+
+    /// Happens to the rows of its table: what it leaves out they have, or it was sent.
+    fn happen(&mut self, rows: &mut BTreeMap<Key, Row>) {
+        let (before, value) = match self.kind {
+            Kind::Row(key, value) => (rows.get(&key).copied(), value),
+            Kind::Moved(from, _, value) => (rows.remove(&from), Some(value)),
+            Kind::Truncated => {
+                rows.clear();
+                return;
+            }
+            Kind::Schema(_) | Kind::Refused => return,
+        };
+        self.moves = matches!(self.kind, Kind::Moved(..)) && before.is_some();
+        for group in 0..GROUPS {
+            self.without[group] &= before.is_some();
+            let sent = value.unwrap_or_default();
+            self.large[group] = before.filter(|_| self.without[group]).map_or(sent, |before| before.large[group]);
+        }
+        for (key, row) in self.leaves() {
+            match row {
+                Some(row) => rows.insert(key, row),
+                None => rows.remove(&key),
+            };
+        }
+    }
+}
+
+impl RowImage {
+    /// Does it leave something out of its row?
+    pub fn lacks(&self) -> bool {
+        self.value.is_some() && self.large.contains(&None)
     }
 }
 
 impl History {
     /// Adds a transaction, with its place in its stream.
-    pub fn push(&mut self, tx: Tx) {
+    pub fn push(&mut self, mut tx: Tx) {
         let number = self.transactions.len();
+        tx.changes.iter_mut().for_each(|change| change.happen(&mut self.rows[change.table]));
         for (change, c) in tx.changes.iter().enumerate() {
             self.of_table[c.table].push(Place { tx: number, change });
         }
@@ -187,6 +291,7 @@ impl History {
             tables: tables.iter().map(|t| TableName::from(*t)).collect(),
             of_table: vec![vec![]; tables.len()],
             seen: vec![],
+            rows: vec![BTreeMap::new(); tables.len()],
         }
     }
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fault_scenarios::{EmptyTransactions, Scenario, Sink, Table, Truncate, Workload};
-use kernel::config::{CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig};
+use kernel::config::{
+    AbsentLimits, CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig,
+};
 use kernel::time::Duration;
 
 use crate::history::{Change, History, Kind, Tab, Tx};
@@ -93,6 +95,13 @@ impl Plan {
                 held_bytes_max: o.chunk_budget,
                 touched_keys_max: o.touched_keys as usize,
                 visibility_interval: Duration(o.visibility_interval),
+            },
+            absent: AbsentLimits {
+                keys_max: o.absent_keys as usize,
+                holes_max: o.absent_holes as usize,
+                read_bytes_max: o.absent_bytes,
+                ages: o.absent_ages,
+                attempts_max: o.absent_attempts as u32,
             },
             planted: None,
             ..Config::new(BTreeMap::new())
@@ -186,7 +195,7 @@ fn history(workload: &Workload, rows_tell_schemas: bool) -> History {
                 }
                 fault_scenarios::Kind::Refused => Kind::Refused,
             };
-            Some(Change { table: change.table, kind, schema: *schema })
+            Some(Change { schema: *schema, without: change.without, ..Change::of(change.table, kind) })
         };
         let changes: Vec<Change> = transaction.changes.iter().filter_map(change).collect();
         let stream = transaction.stream;

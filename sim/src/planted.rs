@@ -27,6 +27,7 @@ pub fn budget(bug: PlantedBug) -> Option<u64> {
         bug if DIRECTED.contains(&bug) => None,
         PlantedBug::AheadClamped | PlantedBug::LostOnlyIfBelow | PlantedBug::StatesBeforeIncarnation => Some(600),
         PlantedBug::AcknowledgedOnlyOnce | PlantedBug::DoubtNotStored | PlantedBug::UnknownTakeTrusted => Some(600),
+        PlantedBug::RereadProvesFirst => Some(600),
         PlantedBug::MinimumInsteadOfMeet => Some(300),
         _ => Some(120),
     }

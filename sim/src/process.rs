@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 use fault_scenarios::What;
-use kernel::coordinator::{ChunkAnswer, Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, ToWorker, Touched};
+use kernel::coordinator::{
+    ChunkAnswer, Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, RowsAnswer, ToWorker, Told, Touched,
+};
 use kernel::id::{AttemptId, BatchId, CommandId, Session, Version};
 use kernel::position::{Position, Transaction};
 use kernel::state::TableState;
 use kernel::time::Time;
 use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
 
-use crate::history::{History, Kind, RowImage, Tab};
-use crate::sinks::Netted;
+use crate::history::{History, Key, Kind, RowImage, Tab};
+use crate::sinks::{Filled, Netted};
 use crate::source::Said;
-use crate::source::chunks::{Chunk, encoded, transaction_name};
+use crate::source::chunks::{Chunk, RowsNow, decoded, encoded, transaction_name};
 
 /// What reaches a process.
 #[derive(Clone, Debug)]
@@ -39,6 +41,15 @@ pub enum Mail {
         id: CommandId,
         /// What was read.
         chunk: Box<Chunk>,
+    },
+    /// Rows that were read again: they go to the row store when it arrives, and the log's end is looked at then.
+    Rows {
+        /// Of the command.
+        id: CommandId,
+        /// The number of the reading.
+        reading: usize,
+        /// What was read.
+        rows: Box<RowsNow>,
     },
     /// Something for the worker.
     Worker(WorkerInput),
@@ -130,11 +141,13 @@ pub struct Process {
     pub largest_read: u64,
     /// And of the largest chunk.
     pub largest_chunk: u64,
+    /// And of what was read again at once.
+    pub largest_reading: u64,
     /// Transactions of which an answer has told it that they are visible.
     pub proven: BTreeMap<usize, BTreeSet<CommandId>>,
     store: BTreeMap<BatchId, (u64, Vec<RowImage>)>,
     batches: u64,
-    pinned: BTreeMap<AttemptId, Vec<RowImage>>,
+    pinned: BTreeMap<AttemptId, (Vec<RowImage>, Vec<Filled>)>,
     netted: BTreeMap<AttemptId, (Tab, Netted)>,
 }
 
@@ -169,6 +182,7 @@ impl Process {
             known_at_start: BTreeSet::new(),
             largest_read: 0,
             largest_chunk: 0,
+            largest_reading: 0,
             proven: BTreeMap::new(),
             store: BTreeMap::new(),
             batches: 0,
@@ -195,6 +209,8 @@ impl Process {
         let mut batch_of: BTreeMap<Tab, BatchId> = BTreeMap::new();
         let mut fresh = vec![];
         let mut events = vec![];
+        // From the first row on that lacks something the rows of its table come with their keys.
+        let mut lacking = keys_of.clone();
         for said in said {
             events.push(match said {
                 Said::Rows { table, transaction, rows, first, last, digest } => {
@@ -209,9 +225,13 @@ impl Process {
                     let from = held.1.len() as u32;
                     let bytes = rows.len() as u64 * 10;
                     held.0 += bytes;
-                    let by = number(&transaction).filter(|_| keys_of.contains(&table));
+                    if rows.iter().any(RowImage::lacks) {
+                        lacking.insert(table);
+                    }
+                    let by = number(&transaction).filter(|_| lacking.contains(&table));
                     let keys = rows.iter().map(|row| encoded(row.key)).collect();
-                    let touched = by.map(|by| Box::new(Touched { by, keys }));
+                    let told = rows.iter().map(told).collect();
+                    let touched = by.map(|by| Box::new(Touched { by, keys, told }));
                     held.1.extend(rows);
                     let rows = RowRange { batch, rows: from..held.1.len() as u32 };
                     let table = history.tables[table].clone();
@@ -259,6 +279,24 @@ impl Process {
         Input::ChunkRead { id, chunk: Box::new(answer) }
     }
 
+    /// Puts rows that were read again into the row store. `end` is where the log ends after they were read; with the fact that.
+    pub fn take_rows(&mut self, id: CommandId, rows: RowsNow, end: &Position) -> (Input, Position) {
+        let RowsNow { rows, gone, visibility, at_least, identity } = rows;
+        let keys = rows.iter().map(|row| encoded(row.key)).collect();
+        let held = (!rows.is_empty()).then(|| {
+            self.batches += 1;
+            let (batch, bytes) = (BatchId(self.batches), rows.len() as u64 * 10);
+            self.largest_reading = self.largest_reading.max(bytes);
+            let held = HeldBatch { batch, rows: rows.len() as u32, bytes };
+            self.store.insert(batch, (bytes, rows));
+            held
+        });
+        let fence = at_least.join(end);
+        let gone = gone.into_iter().map(encoded).collect();
+        let answer = RowsAnswer { rows: held, keys, gone, visibility, fence: fence.clone(), identity };
+        (Input::RowsRead { id, answer: Box::new(answer) }, fence)
+    }
+
     /// Gives the coordinator a fact.
     pub fn tell(&mut self, now: u64, fact: Input) {
         self.coordinator.handle_input(Time(now), fact);
@@ -276,20 +314,36 @@ impl Process {
 
     /// A message for the worker takes its rows along: from here on the store may forget them.
     pub fn pin(&mut self, message: &ToWorker) -> Result<(), String> {
-        let ToWorker::Write { attempt, rows, .. } = message else { return Ok(()) };
+        let ToWorker::Write { attempt, rows, fills, .. } = message else { return Ok(()) };
+        let held = |range: &RowRange| {
+            let held = self.store.get(&range.batch).and_then(|(_, r)| r.get(range.rows.start as usize..range.rows.end as usize));
+            held.map(<[RowImage]>::to_vec).ok_or_else(|| format!("{range:?} of {attempt:?} is not held"))
+        };
         let mut pinned = vec![];
         for range in rows {
-            let held = self.store.get(&range.batch).and_then(|(_, r)| r.get(range.rows.start as usize..range.rows.end as usize));
-            pinned.extend(held.ok_or_else(|| format!("{range:?} of {attempt:?} is not held"))?);
+            pinned.extend(held(range)?);
         }
-        self.pinned.insert(*attempt, pinned);
+        let mut filled = vec![];
+        for fill in fills {
+            let row = fill.row.as_ref().map(held).transpose()?.and_then(|rows| rows.first().copied());
+            let key = decoded(&fill.key).ok_or_else(|| format!("{:?} is no key", fill.key))?;
+            filled.push(Filled { key, row, whole: fill.whole });
+        }
+        self.pinned.insert(*attempt, (pinned, filled));
         Ok(())
     }
 
-    /// Nets the rows of a part.
-    pub fn net(&mut self, attempt: AttemptId, table: Tab, first_version: Version, keyed: bool) -> WorkerInput {
-        let rows = self.pinned.remove(&attempt).unwrap_or_default();
-        let netted = Netted::of(&rows, first_version, keyed);
+    /// Nets the rows of a part. `Err`: the keys of which values lack.
+    pub fn net(
+        &mut self,
+        attempt: AttemptId,
+        table: Tab,
+        first_version: Version,
+        keyed: bool,
+        null: bool,
+    ) -> Result<WorkerInput, Vec<Key>> {
+        let (rows, fills) = self.pinned.remove(&attempt).unwrap_or_default();
+        let netted = Netted::of(&rows, first_version, keyed, &fills, null)?;
         let (images, keys) = if keyed {
             let keys: BTreeSet<u8> = rows.iter().map(|r| r.key).collect();
             (netted.images.len() as u64, Some(keys.len() as u64))
@@ -297,7 +351,7 @@ impl Process {
             (netted.kept.len() as u64, None)
         };
         self.netted.insert(attempt, (table, netted));
-        WorkerInput::Netted { attempt, outcome: NetOutcome::Netted { rows: rows.len() as u64, images, keys } }
+        Ok(WorkerInput::Netted { attempt, outcome: NetOutcome::Netted { rows: rows.len() as u64, images, keys } })
     }
 
     /// What was netted under an attempt.
@@ -320,5 +374,15 @@ impl Process {
     pub fn tell_worker(&mut self, input: WorkerInput) -> Vec<WorkerOutput> {
         self.worker.handle_input(input);
         std::iter::from_fn(|| self.worker.poll_output()).collect()
+    }
+}
+
+/// What a row of the log says of the row with its key.
+fn told(row: &RowImage) -> Told {
+    match (row.value, row.lacks(), row.moved) {
+        (None, ..) => Told::Gone,
+        (Some(_), false, _) => Told::Whole,
+        (Some(_), true, false) => Told::Part,
+        (Some(_), true, true) => Told::PartOfMoved,
     }
 }

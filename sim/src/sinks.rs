@@ -8,7 +8,7 @@ use kernel::id::{AttemptId, CommitId, Incarnation, Token, Version};
 use kernel::outcome::CommitOutcome;
 use kernel::state::TableState;
 
-use crate::history::{Contents, Key, RowImage, Value};
+use crate::history::{Contents, Key, Large, Row, RowImage, Value};
 
 /// What a worker made of a part's rows.
 #[derive(Clone, Debug, Default, Hash)]
@@ -16,23 +16,89 @@ pub struct Netted {
     /// The rows that went in, in log order, with their versions.
     pub rows: Vec<(RowImage, Version)>,
     /// One image or delete for each key; for a keyless target nothing.
-    pub images: Vec<(Key, Option<Value>, Version)>,
+    pub images: Vec<(Key, Option<Row>, Version)>,
     /// For a keyless target every row.
     pub kept: Vec<(RowImage, Version)>,
+    /// What was taken for values that were not sent.
+    pub fills: Vec<Filled>,
+}
+
+/// What is taken for values that the last image of a key lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Filled {
+    /// The key.
+    pub key: Key,
+    /// The row that was read; none if it is gone.
+    pub row: Option<RowImage>,
+    /// Is all of it taken?
+    pub whole: bool,
+}
+
+/// A key's image while rows are netted.
+#[derive(Clone, Copy)]
+struct Image {
+    value: Value,
+    large: Large<Option<Value>>,
+}
+
+impl Image {
+    fn is_whole(&self) -> bool {
+        !self.large.contains(&None)
+    }
 }
 
 impl Netted {
-    /// Nets rows that came in log order.
-    pub fn of(rows: &[RowImage], first: Version, keyed: bool) -> Self {
+    /// Nets rows that came in log order. An update takes what it lacks from the image that its row had before, under its old key;
+    /// what then lacks is filled. `Err`: the keys of which values lack.
+    pub fn of(rows: &[RowImage], first: Version, keyed: bool, fills: &[Filled], null: bool) -> Result<Self, Vec<Key>> {
         let rows: Vec<_> = rows.iter().enumerate().map(|(n, row)| (*row, Version(first.0 + n as u64))).collect();
         if !keyed {
-            return Self { kept: rows.clone(), rows, images: vec![] };
+            return Ok(Self { kept: rows.clone(), rows, ..Self::default() });
         }
-        let mut last = BTreeMap::new();
+        let mut last: BTreeMap<Key, (Option<Image>, Version)> = BTreeMap::new();
+        let mut left = None;
         for (row, version) in &rows {
-            last.insert(row.key, (row.value, *version));
+            let here = last.get(&row.key).and_then(|(image, _)| *image);
+            let before = match (row.moved, row.chunk) {
+                (true, _) => left,
+                (false, None) => here,
+                (false, Some(_)) => None,
+            };
+            let large = std::array::from_fn(|group| row.large[group].or_else(|| before?.large[group]));
+            left = if row.value.is_none() { here } else { None };
+            last.insert(row.key, (row.value.map(|value| Image { value, large }), *version));
         }
-        Self { rows, images: last.into_iter().map(|(key, (value, version))| (key, value, version)).collect(), kept: vec![] }
+        let (mut images, mut used, mut lacking) = (vec![], vec![], vec![]);
+        for (key, (image, version)) in last {
+            let fill = fills.iter().find(|fill| fill.key == key).filter(|_| image.is_some_and(|image| !image.is_whole()));
+            used.extend(fill);
+            let row = match image.map(|image| filled(image, fill, null)) {
+                None => None,
+                Some(Some(row)) => row,
+                Some(None) => {
+                    lacking.push(key);
+                    None
+                }
+            };
+            images.push((key, row, version));
+        }
+        if lacking.is_empty() { Ok(Self { rows, images, kept: vec![], fills: used }) } else { Err(lacking) }
+    }
+}
+
+/// An image with what it lacked; none if that is not known. `null` is a planted bug.
+fn filled(image: Image, fill: Option<&Filled>, null: bool) -> Option<Option<Row>> {
+    let read = fill.and_then(|fill| fill.row);
+    let row_of = |value, large: Large<Option<Value>>| {
+        let known = large.iter().all(Option::is_some);
+        known.then(|| Some(Row { value, large: large.map(Option::unwrap_or_default) }))
+    };
+    match (fill, read) {
+        (Some(Filled { whole: true, .. }), None) => Some(None),
+        (Some(Filled { whole: true, .. }), Some(read)) => row_of(read.value.unwrap_or_default(), read.large),
+        (_, Some(read)) => row_of(image.value, std::array::from_fn(|group| image.large[group].or(read.large[group]))),
+        (_, None) if null => row_of(image.value, image.large.map(|large| large.or(Some(0)))),
+        (_, None) => row_of(image.value, image.large),
     }
 }
 
@@ -230,7 +296,7 @@ impl Staging {
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Versioned {
     /// The newest version of each key, deletes too.
-    rows: BTreeMap<Key, (Version, Option<Value>)>,
+    rows: BTreeMap<Key, (Version, Option<Row>)>,
     /// For a keyless target every row; one version is one row.
     kept: BTreeMap<Version, RowImage>,
     /// The state that counts: the highest, not the latest written.
@@ -279,7 +345,7 @@ impl Versioned {
     /// What a reader sees: nothing of an older generation.
     pub fn contents(&self) -> Contents {
         let begun = self.counts.as_ref().map_or(Version(0), |s| s.begun);
-        let live = |(version, _): &(Version, Option<Value>)| *version >= begun;
+        let live = |(version, _): &(Version, Option<Row>)| *version >= begun;
         let rows = self.rows.iter().filter(|(_, row)| live(row)).filter_map(|(key, (_, value))| Some((*key, (*value)?)));
         let mut contents = Contents { rows: rows.collect(), kept: BTreeMap::new() };
         for (_, row) in self.kept.iter().filter(|(version, _)| **version >= begun) {
@@ -354,13 +420,13 @@ impl Target {
         attempts.iter().filter_map(of).flat_map(|n| n.rows.clone()).collect()
     }
 
-    /// The images that these attempts brought.
-    pub fn images_of(&self, attempts: &[AttemptId]) -> Vec<Key> {
+    /// What these attempts brought.
+    pub fn netted_of(&self, attempts: &[AttemptId]) -> Vec<Netted> {
         let of = |a: &AttemptId| match self {
             Target::Staging(table) => table.staged.get(a),
             Target::Versioned(table) => table.written.get(a),
         };
-        attempts.iter().filter_map(of).flat_map(|n| n.images.iter().map(|i| i.0).collect::<Vec<_>>()).collect()
+        attempts.iter().filter_map(of).cloned().collect()
     }
 }
 

@@ -57,6 +57,10 @@ pub fn input(input: &Input) -> Option<String> {
             let rows = chunk.rows.as_ref().map_or(0, |held| held.rows);
             format!("hears a chunk of {rows} rows up to {end}, at '{}', {}", chunk.fence, visibility(&chunk.visibility))
         }
+        Input::RowsRead { answer, .. } => {
+            let (there, gone) = (answer.keys.len(), answer.gone.len());
+            format!("hears {there} rows again, {gone} are gone, at '{}', {}", answer.fence, visibility(&answer.visibility))
+        }
         Input::VisibilityRead { visibility: seen, .. } => format!("hears {}", visibility(seen)),
         Input::Failed { why, .. } => format!("hears that it failed: {why}"),
         Input::Refused { why, .. } => format!("hears that it is refused: {why}"),
@@ -95,10 +99,14 @@ pub fn output(output: &Output) -> Option<String> {
             let all = if *unfinished { ", and what is unfinished" } else { "" };
             format!("asks for {table} whether {} can be seen{all}", names(about))
         }
+        Output::ReadRows { table, keys, about, .. } => {
+            format!("reads {} rows of {table} again, for values that were not sent, asking about {}", keys.len(), names(about))
+        }
         Output::ReleaseBatch { .. } => return None,
-        Output::Send(ToWorker::Write { attempt, part, rows, .. }) => {
+        Output::Send(ToWorker::Write { attempt, part, rows, fills, .. }) => {
             let count: u32 = rows.iter().map(|r| r.count()).sum();
-            format!("has {count} rows of {} written as {attempt}", part.table)
+            let filled = if fills.is_empty() { String::new() } else { format!(", {} of them with what was read", fills.len()) };
+            format!("has {count} rows of {} written as {attempt}{filled}", part.table)
         }
         Output::Send(ToWorker::Abandon { attempt }) => format!("gives {attempt} up"),
         Output::Commit { table, state: new, staged, truncate_first, sweep, .. } => {

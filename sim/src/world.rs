@@ -16,6 +16,7 @@ use kernel::state::{Phase, PipelineState, TableState};
 use kernel::worker::WorkerInput;
 
 use crate::history::{History, Tab, Value};
+use crate::oracle::absent::Reading;
 use crate::oracle::durability::{self, Smeared};
 use crate::oracle::snapshots::{ChunkRead, doubt_proven_before_chunk, only_what_is_superseded_is_swept};
 use crate::oracle::{Verdict, View, Violation, outcomes, starting};
@@ -23,6 +24,7 @@ use crate::plan::Plan;
 use crate::process::{Command, Mail, Process};
 use crate::sinks::{Commit, Landed, Staging, Target, Versioned};
 use crate::source::Source;
+use crate::source::chunks::decoded;
 
 /// Everything that outlives a process.
 #[derive(Debug)]
@@ -80,6 +82,8 @@ pub struct Memory {
     pub committed: Vec<BTreeSet<Incarnation>>,
     /// Every chunk that was read: when, of which table, and by which command.
     pub chunks: Vec<ChunkRead>,
+    /// Every reading of rows.
+    pub readings: Vec<Reading>,
     /// How often things happened.
     pub counts: BTreeMap<&'static str, u64>,
 }
@@ -210,7 +214,7 @@ impl World {
                     Err(failure) => Some(Mail::Fact(Input::LogFailed { id: *id, failure })),
                 }
             }
-            Output::PlanRanges { .. } | Output::ReadChunk { .. } | Output::ReadVisibility { .. } => {
+            Output::PlanRanges { .. } | Output::ReadChunk { .. } | Output::ReadVisibility { .. } | Output::ReadRows { .. } => {
                 let fails = goes_wrong(Then::Fails);
                 self.land_snapshot_read(process, output, fails)
             }
@@ -259,8 +263,29 @@ impl World {
     fn land_snapshot_read(&mut self, process: &Process, output: &Output, fails: bool) -> Option<Mail> {
         let failed = |id| Some(Mail::Fact(Input::Failed { id, why: "no answer".into() }));
         match output {
-            Output::PlanRanges { id, .. } | Output::ReadChunk { id, .. } | Output::ReadVisibility { id, .. } if fails => {
+            Output::PlanRanges { id, .. }
+            | Output::ReadChunk { id, .. }
+            | Output::ReadVisibility { id, .. }
+            | Output::ReadRows { id, .. }
+                if fails =>
+            {
                 failed(*id)
+            }
+            Output::ReadRows { id, .. } if !self.plan.config.source_reads_chunks => {
+                let why = "this source can't be asked for rows".into();
+                Some(Mail::Fact(Input::Refused { id: *id, why }))
+            }
+            Output::ReadRows { id, table, keys, bytes_max, about, .. } => {
+                let table = self.history.table(table)?;
+                let keys: Vec<_> = keys.iter().filter_map(decoded).collect();
+                let Some(mut rows) = self.source.rows_again(self.now, table, &keys, *bytes_max, about) else {
+                    return failed(*id);
+                };
+                self.count("readings");
+                let reading = self.memory.readings.len();
+                rows.rows.iter_mut().for_each(|row| row.reading = Some(reading));
+                self.memory.readings.push(Reading { at: self.now, ..Reading::default() });
+                Some(Mail::Rows { id: *id, reading, rows: Box::new(rows) })
             }
             Output::PlanRanges { id, table, wanted } => {
                 let table = self.history.table(table)?;
@@ -297,7 +322,7 @@ impl World {
         if self.away.contains(&table) {
             return WriteOutcome::Transient { why: "the sink is away".into() };
         }
-        let values = netted.images.iter().map(|i| i.1).chain(netted.kept.iter().map(|(row, _)| row.value));
+        let values = netted.images.iter().map(|i| i.1.map(|row| row.value)).chain(netted.kept.iter().map(|(row, _)| row.value));
         if values.into_iter().any(|value| self.refuses(value)) {
             self.count("rows-rejected");
             return WriteOutcome::Rejected { why: "the sink refuses a value".into() };

@@ -11,11 +11,12 @@ use kernel::coordinator::{Output, StopReason};
 use kernel::id::{AttemptId, BatchId, CommandId, CommitId, Identity, Incarnation, StreamName, TableName, Version};
 use kernel::position::{LogIdentity, Position};
 use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, TableRecord, TableState};
-use sim::history::{Change, Contents, History, Key, Kind, RowImage, Tx};
+use sim::history::{Change, Contents, History, Key, Kind, Row, RowImage, Tx};
+use sim::oracle::absent::{self, Reading};
 use sim::oracle::durability::{self, Smeared};
 use sim::oracle::{Verdict, View, outcomes, resources, starting};
 use sim::plan::TablePlan;
-use sim::sinks::{Deleted, Landed};
+use sim::sinks::{Deleted, Filled, Landed};
 
 /// Everything that the oracle is shown.
 struct Moment {
@@ -27,7 +28,10 @@ struct Moment {
     before: TableState,
     after: TableState,
     rows: Vec<RowImage>,
-    images: Vec<Key>,
+    images: Vec<(Key, Option<Row>)>,
+    fills: Vec<Filled>,
+    readings: Vec<Reading>,
+    emptied: bool,
     visible: Contents,
     running: usize,
     log: LogIdentity,
@@ -121,7 +125,7 @@ fn record(quiet: u64, named: u64) -> PipelineState {
 /// Three transactions of one table: `1 = 100, 2 = 101`, then `1 = 102, 3 = 103`, then `2` is gone.
 fn history() -> History {
     let mut history = History::empty(&[""], &["t0"]);
-    let row = |key, value| Change { table: 0, kind: Kind::Row(key, value), schema: 0 };
+    let row = |key, value| Change::of(0, Kind::Row(key, value));
     let transactions =
         [vec![row(1, Some(100)), row(2, Some(101))], vec![row(1, Some(102)), row(3, Some(103))], vec![row(2, None)]];
     for (n, changes) in transactions.into_iter().enumerate() {
@@ -137,7 +141,7 @@ fn rows_of(history: &History, tx: usize) -> Vec<RowImage> {
 }
 
 fn contents(rows: &[(Key, u32)]) -> Contents {
-    Contents { rows: rows.iter().copied().collect(), kept: BTreeMap::new() }
+    Contents { rows: rows.iter().map(|(k, v)| (*k, Row::from(*v))).collect(), kept: BTreeMap::new() }
 }
 
 /// The commit c1.2 lands upon c1.1; the record follows, and says [20]; that is acknowledged.
@@ -156,7 +160,10 @@ fn right() -> Moment {
         smeared: Smeared::new(),
         before: state(1, 10),
         after: state(2, 20),
-        images: rows.iter().map(|row| row.key).collect(),
+        images: rows.iter().map(|row| (row.key, row.value.map(Row::from))).collect(),
+        fills: vec![],
+        readings: vec![Reading { at: 15, fence: at(20) }],
+        emptied: false,
         rows,
         visible: contents(&[(1, 102), (2, 101), (3, 103)]),
         running: 1,
@@ -224,6 +231,12 @@ impl Moment {
             ("record_never_regresses", durability::record_never_regresses(&self.record_before, &self.record)),
             ("commit_in_order_per_table", durability::commit_in_order_per_table(self.running, Some(before), after)),
             ("one_image_per_key_per_commit", durability::one_image_per_key_per_commit(&self.images)),
+            ("absent_value_never_stored", absent::absent_value_never_stored(&self.images)),
+            ("hole_filled_by_proof", absent::hole_filled_by_proof(&view, after, &self.fills, &self.readings)),
+            (
+                "ahead_within_its_fence",
+                absent::ahead_within_its_fence(Some(before), after, self.emptied, &self.fills, &self.readings),
+            ),
             ("record_claims_truth", durability::record_claims_truth(&view, &self.record, entry, &states)),
             ("record_names_the_oldest", durability::record_names_the_oldest(&view, &self.record, entry, &states)),
             ("effective_cut_never_falls", durability::effective_cut_never_falls(&self.stood_before, &stands)),
@@ -271,6 +284,12 @@ impl Moment {
     }
 }
 
+/// Key 1 takes something of a row that was read at 15, when the log ended at [20].
+fn fill(moment: &mut Moment) {
+    let row = Some(RowImage { reading: Some(0), ..moment.rows[0] });
+    moment.fills = vec![Filled { key: 1, row, whole: false }];
+}
+
 type Case = (&'static [&'static str], &'static str, fn(&mut Moment));
 
 /// What is broken, in words, and by which one change.
@@ -279,7 +298,7 @@ const CASES: &[Case] = &[
         m.visible.rows.remove(&3);
     }),
     (&["position_covers_only_durable"], "a key shows a value that it had before", |m| {
-        m.visible.rows.insert(1, 100);
+        m.visible.rows.insert(1, Row::from(100));
     }),
     (&["state_and_data_move_together"], "a delete is visible that the state does not cover", |m| {
         m.visible.rows.remove(&2);
@@ -303,7 +322,38 @@ const CASES: &[Case] = &[
     }),
     (&["commit_in_order_per_table"], "two commits run at once", |m| m.running = 2),
     (&["commit_in_order_per_table"], "a commit follows itself", |m| m.after.commit = m.before.commit),
-    (&["one_image_per_key_per_commit"], "a commit holds two images of key 3", |m| m.images.push(3)),
+    (&["one_image_per_key_per_commit"], "a commit holds two images of key 3", |m| m.images.push((3, Some(Row::from(103))))),
+    (&["absent_value_never_stored"], "a value that was not sent is stored as nothing", |m| {
+        m.images.push((9, Some(Row { value: 105, large: [105, 0] })));
+    }),
+    (&["hole_filled_by_proof"], "the read did not see what changed the row last", |m| {
+        fill(m);
+        m.readings[0].at = 9;
+    }),
+    (&["hole_filled_by_proof"], "the log has not been read as far as it was then", |m| {
+        fill(m);
+        m.readings[0].fence = at(21);
+    }),
+    (&["hole_filled_by_proof"], "the row was not read for it", |m| {
+        fill(m);
+        m.fills[0].row = Some(m.rows[0]);
+    }),
+    (&["hole_filled_by_proof"], "there is no such row, and something is taken of it", |m| {
+        fill(m);
+        m.fills[0].row = None;
+    }),
+    (&["ahead_within_its_fence"], "a key is taken as it was read at [30], and nothing is said", |m| {
+        fill(m);
+        m.fills[0].whole = true;
+        m.readings[0].fence = at(30);
+    }),
+    (&["ahead_within_its_fence"], "keys were ahead up to [30], and at [20] nothing is said any more", |m| {
+        m.before.ahead = at(30);
+    }),
+    (&["position_covers_only_durable"], "a key that may be ahead shows what it was before", |m| {
+        m.after.ahead = at(30);
+        m.visible.rows.insert(1, Row::from(100));
+    }),
     (&["record_claims_truth"], "quiet [30] names c1.2, which is at [20] and lacks a delete", |m| {
         m.record.quiet = at(30);
         m.told = at(30);
@@ -391,6 +441,15 @@ fn a_right_moment_breaks_nothing() {
 }
 
 #[test]
+fn a_value_that_was_read_with_proof_breaks_nothing() {
+    let mut moment = right();
+    fill(&mut moment);
+    assert_eq!(moment.broken(), Vec::<&str>::new());
+    moment.fills[0].whole = true;
+    assert_eq!(moment.broken(), Vec::<&str>::new(), "its fence is in the cut");
+}
+
+#[test]
 fn each_rule_is_broken_by_the_one_thing_that_breaks_it() {
     for (rules, what, change) in CASES {
         let mut moment = right();
@@ -399,9 +458,25 @@ fn each_rule_is_broken_by_the_one_thing_that_breaks_it() {
     }
 }
 
+/// Up to where a state says so a key may show what the source makes of it later.
+#[test]
+fn a_key_that_is_ahead_may_show_a_later_state() {
+    let mut moment = right();
+    moment.visible.rows.remove(&2);
+    moment.after.ahead = at(29);
+    assert_eq!(moment.broken(), Vec::<&str>::new());
+    moment.after.ahead = at(20);
+    assert_eq!(moment.broken(), ["state_and_data_move_together"]);
+    let mut emptied = right();
+    emptied.before.ahead = at(30);
+    emptied.emptied = true;
+    assert_eq!(emptied.broken(), Vec::<&str>::new(), "the rows that were ahead are gone");
+}
+
 #[test]
 fn every_function_of_the_oracle_has_a_case() {
     let sources = [
+        include_str!("../src/oracle/absent.rs"),
         include_str!("../src/oracle/durability.rs"),
         include_str!("../src/oracle/outcomes.rs"),
         include_str!("../src/oracle/resources.rs"),

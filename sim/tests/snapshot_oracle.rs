@@ -6,7 +6,7 @@ use kernel::config::{Join, OnTruncate, Resnapshot};
 use kernel::id::{CommandId, CommitId, Incarnation, Token, Version};
 use kernel::position::{Cut, LogIdentity, Position};
 use kernel::state::{Ancestors, FORMAT, Range, TableState};
-use sim::history::{Change, Contents, History, Key, Kind, RowImage, Seen, Tx};
+use sim::history::{Change, Contents, History, Key, Kind, Row, RowImage, Seen, Tx};
 use sim::oracle::View;
 use sim::oracle::durability::Smeared;
 use sim::oracle::snapshots::{self, ChunkRead, Told};
@@ -16,7 +16,7 @@ use sim::sinks::Commit;
 /// `1 = 100, 2 = 101, 3 = 102`; the base; then `2` is gone and `4 = 103`, which is visible at 50 only.
 fn history() -> History {
     let mut history = History::empty(&[""], &["t0"]);
-    let row = |key, value| Change { table: 0, kind: Kind::Row(key, value), schema: 0 };
+    let row = |key, value| Change::of(0, Kind::Row(key, value));
     let first = vec![row(1, Some(100)), row(2, Some(101)), row(3, Some(102))];
     for (n, changes) in [first, vec![row(2, None), row(4, Some(103))]].into_iter().enumerate() {
         let at = 10 * n as u64;
@@ -63,7 +63,7 @@ fn ended() -> TableState {
 fn sees(state: &TableState, staging: bool, rows: &[(Key, u32, u64)]) -> Option<&'static str> {
     let (history, plan) = (history(), plan(staging));
     let view = View { history: &history, table: 0, plan: &plan, base: Some(&state.base), whole: true };
-    let visible = Contents { rows: rows.iter().map(|(k, v, _)| (*k, *v)).collect(), kept: BTreeMap::new() };
+    let visible = Contents { rows: rows.iter().map(|(k, v, _)| (*k, Row::from(*v))).collect(), kept: BTreeMap::new() };
     let versions = rows.iter().map(|(k, _, v)| (*k, Version(*v))).collect();
     let (rule, verdict) = snapshots::what_a_reader_may_see(&view, state, &visible, &versions, &Smeared::new());
     verdict.err().map(|_| rule)
@@ -137,7 +137,7 @@ fn a_chunk_row_that_beats_a_change_which_its_snapshot_did_not_see_is_found() {
     let chunks = [ChunkRead { id: id(1), at: 20, schema: 0 }, ChunkRead { id: id(2), at: 50, schema: 0 }];
     let row = |key, chunk| {
         let place = history.of_table[0][1];
-        RowImage { place, key, value: Some(101), schema: 0, chunk: Some(chunk) }
+        RowImage { key, chunk: Some(chunk), ..Change::of(0, Kind::Row(key, Some(101))).rows(place)[0] }
     };
     let judged = |row: RowImage, proven: &BTreeMap<usize, BTreeSet<CommandId>>, began: Option<&TableState>| {
         let told = Told { chunks: &chunks, proven, began };

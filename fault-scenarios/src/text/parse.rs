@@ -8,7 +8,7 @@ use super::words::{self, Wrong, number, wrong};
 use crate::options::Options;
 use crate::scenario::{Finds, Scenario};
 use crate::step::{Step, Tab, Then, When};
-use crate::workload::{Change, Key, Kind, Stream, Transaction, Value};
+use crate::workload::{Change, GROUP_WORDS, GROUPS, Key, Kind, Stream, Transaction, Value};
 
 pub(super) fn scenario(text: &str) -> Result<Scenario, ParseError> {
     let mut reader = Reader::default();
@@ -179,7 +179,12 @@ impl Reader {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [table, rest @ ..] = words.as_slice() else { return Ok(()) };
         let table = self.known(words::table(table)?)?;
+        let (rest, without) = without(rest)?;
         let kinds = kinds(rest)?;
+        let carries = |kind: &Kind| matches!(kind, Kind::Set(..) | Kind::Moved(..));
+        if without != [false; GROUPS] && !kinds.iter().all(carries) {
+            return Err(wrong("nothing is left out of that", "leave 'without' away: only rows have large values"));
+        }
         for kind in &kinds {
             if let Some(value) = kind.value()
                 && let Some(before) = self.values.insert(value, self.line)
@@ -190,7 +195,7 @@ impl Reader {
         let Some(transaction) = self.scenario.workload.transactions.last_mut() else {
             return Err(wrong("a change outside of a transaction", "write a line such as 'tx 1' before it"));
         };
-        transaction.changes.extend(kinds.into_iter().map(|kind| Change { table, kind }));
+        transaction.changes.extend(kinds.into_iter().map(|kind| Change { table, kind, without }));
         Ok(())
     }
 
@@ -272,6 +277,28 @@ fn tables_of(when: &When, then: &Then) -> Vec<Tab> {
         _ => None,
     };
     of_when.into_iter().chain(of_then).collect()
+}
+
+/// `without a b` at the end of a change.
+fn without<'a, 'b>(words: &'a [&'b str]) -> Result<(&'a [&'b str], [bool; GROUPS]), Wrong> {
+    let mut left_out = [false; GROUPS];
+    let Some(at) = words.iter().position(|word| *word == "without") else { return Ok((words, left_out)) };
+    let (kind, groups) = (&words[..at], &words[at + 1..]);
+    for word in groups {
+        match GROUP_WORDS.iter().position(|group| group == word) {
+            Some(group) => left_out[group] = true,
+            None => {
+                return Err(wrong(
+                    format!("there is no large value '{word}'"),
+                    "write 'without a', 'without b' or 'without a b'",
+                ));
+            }
+        }
+    }
+    if groups.is_empty() {
+        return Err(wrong("what is left out is missing", "write 'without a', 'without b' or 'without a b'"));
+    }
+    Ok((kind, left_out))
 }
 
 /// `1 = 100`, `1 = 100..139`, `1..40 = 100..139`, `1 gone`, `1 -> 2 = 100`, `truncated`, `schema`, `refused`.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::scenario::Scenario;
-use crate::workload::{Change, Kind, Transaction, Workload};
+use crate::workload::{Change, GROUP_WORDS, GROUPS, Kind, Transaction, Workload};
 
 /// Numbers of dice in a line.
 const DICE_IN_A_LINE: usize = 32;
@@ -77,7 +77,7 @@ fn tell(out: &mut String, workload: &Workload, transaction: &Transaction) -> fmt
     }
     writeln!(out)?;
     let mut changes = transaction.changes.as_slice();
-    while let Some(Change { table, kind }) = changes.first() {
+    while let Some(Change { table, kind, without }) = changes.first() {
         let (many, step) = run(changes);
         changes = &changes[many..];
         let last = many as u32 - 1;
@@ -91,7 +91,10 @@ fn tell(out: &mut String, workload: &Workload, transaction: &Transaction) -> fmt
             Kind::Schema => "schema".into(),
             Kind::Refused => "refused".into(),
         };
-        writeln!(out, "  t{table} {what}")?;
+        let left_out = GROUP_WORDS.iter().zip(without).filter(|(_, out)| **out).map(|(word, _)| format!(" {word}"));
+        let left_out: String = left_out.collect();
+        let without = if left_out.is_empty() { String::new() } else { format!(" without{left_out}") };
+        writeln!(out, "  t{table} {what}{without}")?;
     }
     Ok(())
 }
@@ -100,7 +103,7 @@ fn tell(out: &mut String, workload: &Workload, transaction: &Transaction) -> fmt
 /// other, of one key or of neighbouring ones. Fewer than three are no row of them.
 fn run(changes: &[Change]) -> (usize, u32) {
     let of = |c: &Change| match c.kind {
-        Kind::Set(key, value) if c.table == changes[0].table => Some((u32::from(key), value)),
+        Kind::Set(key, value) if c.table == changes[0].table && c.without == [false; GROUPS] => Some((u32::from(key), value)),
         _ => None,
     };
     let Some((key, value)) = of(&changes[0]) else { return (1, 0) };

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Checkpoint, Flight, Kind, Recent, Step, Table, only_streams_of};
+use crate::absent::ahead_after;
 use crate::config::Join;
 use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
 use crate::flow::Backoff;
@@ -26,7 +27,9 @@ impl Coordinator {
             // One that was given up while its commit ran is answered first.
             let free = (table.flight.is_none() && table.committing.is_none()) || second;
             let unclaimed = self.is_unclaimed(&name);
-            if free && (!table.closed.is_empty() || unclaimed) && self.may_commit(&name, unclaimed) {
+            // What lacks values waits for them (rule H4).
+            let lacks = table.closed.front().is_some_and(|c| c.absent.lacks());
+            if free && ((!table.closed.is_empty() && !lacks) || unclaimed) && self.may_commit(&name, unclaimed) {
                 self.begin_flight(&name);
             }
         }
@@ -72,6 +75,7 @@ impl Coordinator {
         let first_version = Version::new(incarnation, 0);
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(point) = table.closed.pop_front() else { return };
+        let ahead = ahead_after(&self.config, table.stored.as_ref(), &point);
         let mut new = match &table.stored {
             before if matches!(point.kind, Kind::Begin(_)) => {
                 table.commits += 1;
@@ -99,6 +103,7 @@ impl Coordinator {
                     // A blank state is a claim of a table that had not begun.
                     base: if found.commit.number == 0 { point.before.clone() } else { found.base.clone() },
                     begun: point.begun.unwrap_or(if found.commit.number == 0 { first_version } else { found.begun }),
+                    ahead,
                     schema: point.schema.clone(),
                     ..found.clone()
                 }
@@ -120,7 +125,7 @@ impl Coordinator {
                     begun: point.begun.unwrap_or(if point.kind == Kind::Claim { Version::default() } else { first_version }),
                     tiling: Vec::new(),
                     in_doubt: Vec::new(),
-                    ahead: Position::START,
+                    ahead,
                     schema: point.schema.clone(),
                 }
             }
@@ -216,7 +221,8 @@ impl Coordinator {
                 flight.attempt = Some(next_attempt);
                 let part = Part { table: table_name, checkpoint: flight.point.number, slot: Slot(0) };
                 let first_version = Version::new(versions_of, flight.point.first_sequence);
-                Output::Send(ToWorker::Write { attempt: next_attempt, part, rows: flight.point.rows.clone(), first_version })
+                let (rows, fills) = (flight.point.rows.clone(), flight.point.absent.fills());
+                Output::Send(ToWorker::Write { attempt: next_attempt, part, rows, first_version, fills })
             }
             Step::Commit => Output::Commit {
                 id,
@@ -287,7 +293,8 @@ impl Coordinator {
                 let Some(flight) = self.tables.get_mut(&name).and_then(|t| t.flight.as_mut()) else { return };
                 flight.written = true;
                 flight.point.bytes = 0;
-                let rows = core::mem::take(&mut flight.point.rows);
+                let mut rows = core::mem::take(&mut flight.point.rows);
+                rows.extend(flight.point.absent.give_rows());
                 self.give_back(&rows);
                 if planted!(self.config, StateBeforeData) {
                     let token = self.tables.get(&name).map(|t| t.token.clone()).unwrap_or_else(|| Token::from(""));

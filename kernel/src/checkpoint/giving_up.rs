@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::{Step, Table};
 use crate::config::OnError;
@@ -19,7 +20,8 @@ impl Coordinator {
         self.give_up_waiting(name);
         self.drop_staged(name);
         let Some(table) = self.tables.get_mut(name) else { return };
-        let flying = table.flight.take().map(|f| f.point.rows).unwrap_or_default();
+        let point = table.flight.take().map(|f| f.point).unwrap_or_default();
+        let flying: Vec<_> = point.rows.into_iter().chain(point.absent.into_rows()).collect();
         table.last_failure = None;
         table.schema = table.stored.as_ref().and_then(|s| s.schema.clone());
         for rows in &flying {
@@ -34,8 +36,14 @@ impl Coordinator {
         let Some(table) = self.tables.get_mut(name) else { return };
         let open = core::mem::take(&mut table.open);
         let closed = core::mem::take(&mut table.closed);
-        for rows in open.rows.iter().chain(closed.iter().flat_map(|c| &c.rows)) {
-            self.budget.pass_over(rows);
+        let read = core::mem::take(&mut table.rereading).into_rows();
+        for point in closed.into_iter().chain([open]) {
+            for rows in point.rows.iter().chain(&point.absent.into_rows()) {
+                self.budget.pass_over(rows);
+            }
+        }
+        if let Some(rows) = read {
+            self.budget.pass_over(&rows);
         }
     }
 
@@ -98,7 +106,7 @@ impl Coordinator {
     }
 
     /// The sink refuses the table or its rows. After netting nobody knows which event it was, and it need not repeat (C5).
-    pub(super) fn halt(&mut self, name: &TableName, why: String) {
+    pub(crate) fn halt(&mut self, name: &TableName, why: String) {
         self.mark("halted-by-sink");
         let released = self.wants_snapshot(name) && !planted!(self.config, HaltUndoesRelease);
         let Some(table) = self.tables.get(name) else { return };

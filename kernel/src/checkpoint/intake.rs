@@ -73,6 +73,9 @@ impl Coordinator {
         table.open.bytes += bytes;
         self.budget.take(rows.batch, change.table);
         table.open.rows.push(rows);
+        if !self.take_images(change.table, touched) {
+            return self.keys_are_missing(change);
+        }
         self.close_at_hard_limit(change.table);
     }
 
@@ -81,9 +84,14 @@ impl Coordinator {
         let limits = &self.config.checkpoint;
         let bytes_max = limits.bytes.saturating_mul(2).min(self.config.budget_bytes_max / 2);
         let Some(table) = self.tables.get(name) else { return };
-        if table.open.taken < limits.rows.saturating_mul(2) && table.open.bytes < bytes_max {
+        let lacks_much = table.open.absent.is_at_bound(&self.config.absent);
+        if table.open.taken < limits.rows.saturating_mul(2) && table.open.bytes < bytes_max && !lacks_much {
             return;
         }
+        if lacks_much {
+            self.mark("closed-for-holes");
+        }
+        let Some(table) = self.tables.get(name) else { return };
         match table.taken.within().len() {
             0 => {}
             1 => self.mark("divided-by-limit"),
@@ -128,8 +136,9 @@ impl Coordinator {
             return;
         }
         let emptied = core::mem::take(&mut table.open.rows);
+        let absent = core::mem::take(&mut table.open.absent);
         table.open.bytes = 0;
-        for rows in emptied {
+        for rows in emptied.into_iter().chain(absent.into_rows()) {
             self.budget.pass_over(&rows);
         }
     }
@@ -258,7 +267,6 @@ impl Coordinator {
 
     /// A transaction ended: each table that stands in front of its end and has taken all of it takes the end.
     pub(crate) fn take_end(&mut self, transaction: &Transaction, upto: &Position) {
-        let limits = &self.config.checkpoint;
         let mut otherwise = Vec::new();
         for (name, table) in &mut self.tables {
             if !table.takes_positions() || table.taken.upto().contains(upto) {
@@ -272,7 +280,7 @@ impl Coordinator {
                 table.taken = Cut::at(self.log.read.join(upto));
             }
             table.taken.join_position(upto);
-            let full = table.open.taken >= limits.rows || table.open.bytes >= limits.bytes;
+            let full = table.is_full(&self.config) && !table.open.absent.lacks();
             if full && table.taken.is_whole() && table.flight.is_none() && table.closed.is_empty() {
                 table.close(&self.log.identity);
             }
@@ -299,17 +307,21 @@ impl Coordinator {
 
     /// Closes what age, a block, the end of the run or the budget says should close.
     pub(crate) fn close_what_is_due(&mut self) {
-        let (now, age) = (self.now, self.config.checkpoint.age);
         for name in self.names() {
             let Some(table) = self.tables.get_mut(&name) else { continue };
             if table.open.taken == 0 || table.flight.is_some() || !table.closed.is_empty() {
                 continue;
             }
-            let whole = table.taken.is_whole();
-            let due = if whole { table.open.opened + age } else { table.open.opened + age.times(3) };
-            if table.blocked.is_some() || self.drain.is_closing() || due <= now {
+            let (whole, lacks) = (table.taken.is_whole(), table.open.absent.lacks());
+            // One that was full, and lacks nothing any more, has waited long enough.
+            let filled = whole && table.open.absent.was_filled() && table.is_full(&self.config);
+            let due = table.closes_at(&self.config) <= self.now || filled;
+            if table.blocked.is_some() || self.drain.is_closing() || due {
                 if !whole {
                     self.mark("closed-inside-transaction");
+                }
+                if lacks {
+                    self.mark("closed-with-holes");
                 }
                 self.close(&name);
             }

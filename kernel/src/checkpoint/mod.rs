@@ -13,6 +13,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::absent::{Absent, Rereading};
+use crate::config::Config;
 use crate::coordinator::RowRange;
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, Identity, TableName, Token, Version};
@@ -51,6 +53,8 @@ pub(crate) struct Checkpoint {
     pub(crate) built_upon: bool,
     /// How far the table's snapshot is with it, while one is being read.
     pub(crate) progress: Option<Progress>,
+    /// What its rows lack, and what was read for it.
+    pub(crate) absent: Absent,
 }
 
 impl Checkpoint {
@@ -169,6 +173,8 @@ pub(crate) struct Table {
     /// From when on a table without a state stores where it stands, though it has no rows.
     pub(crate) base_due: Time,
     pub(crate) schema: Option<String>,
+    /// Rows that are read again for values that updates left out.
+    pub(crate) rereading: Rereading,
     /// The event that halted it.
     pub(crate) refused: Option<(Transaction, Coordinate)>,
     /// The event that somebody wants passed.
@@ -210,6 +216,7 @@ impl Table {
             discarded: false,
             base_due: Time(0),
             schema: None,
+            rereading: Rereading::default(),
             refused: None,
             skip: None,
             durable_commits: 0,
@@ -293,14 +300,32 @@ impl Table {
         closed.last_sequence = self.sequence;
         closed.schema.clone_from(&self.schema);
         closed.coordinates.clone_from(&log.coordinates);
+        closed.absent.close();
         self.closed.push_back(closed);
     }
 
     /// Rows that the row store must hold for it.
     pub(crate) fn rows_unwritten(&self) -> u64 {
         let points = self.flight.iter().map(|f| &f.point).chain(&self.closed).chain([&self.open]);
-        let held = self.snapshot.as_ref().map_or(0, Snapshot::rows_held);
-        held + points.flat_map(|c| &c.rows).map(|r| u64::from(r.count())).sum::<u64>()
+        let held = self.snapshot.as_ref().map_or(0, Snapshot::rows_held) + self.rereading.rows_held();
+        let rows = |c: &Checkpoint| c.rows.iter().map(|r| u64::from(r.count())).sum::<u64>() + c.absent.rows_held();
+        held + points.map(rows).sum::<u64>()
+    }
+
+    /// When the open checkpoint closes, if nothing else closes it: at its age between two transactions, later inside one, and later
+    /// still while it lacks values.
+    pub(crate) fn closes_at(&self, config: &Config) -> Time {
+        let ages = match (self.taken.is_whole(), self.open.absent.lacks()) {
+            (true, false) => 1,
+            (false, false) => 3,
+            (_, true) => config.absent.ages.max(3),
+        };
+        self.open.opened + config.checkpoint.age.times(ages)
+    }
+
+    /// Is the open checkpoint as large as it should get?
+    pub(crate) fn is_full(&self, config: &Config) -> bool {
+        self.open.taken >= config.checkpoint.rows || self.open.bytes >= config.checkpoint.bytes
     }
 
     /// What `status` says.

@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::HeldBatch;
+use super::{HeldBatch, Told};
 use crate::id::{Bound, EncodedKey, TransactionName};
 use crate::position::{LogIdentity, Position};
 
@@ -53,4 +53,6 @@ pub struct Touched {
     pub by: TransactionName,
     /// The key of each row. A row that goes from one key to another is two rows.
     pub keys: Vec<EncodedKey>,
+    /// What each row says of the row with its key.
+    pub told: Vec<Told>,
 }

@@ -5,9 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::absent::{Fill, RowsAnswer};
 use super::chunk::{ChunkAnswer, ChunkRange, Touched, Visibility};
 use crate::id::{
-    AttemptId, BatchId, Bound, CommandId, CommitId, Incarnation, Part, Session, TableName, Token, TransactionName, Version,
+    AttemptId, BatchId, Bound, CommandId, CommitId, EncodedKey, Incarnation, Part, Session, TableName, Token, TransactionName,
+    Version,
 };
 use crate::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use crate::position::{Coordinate, Digest, LogIdentity, Position, Transaction};
@@ -94,6 +96,13 @@ pub enum Input {
         id: CommandId,
         /// What a snapshot taken after the command was given sees.
         visibility: Visibility,
+    },
+    /// Answers [`Output::ReadRows`].
+    RowsRead {
+        /// Of the command.
+        id: CommandId,
+        /// What was read.
+        answer: Box<RowsAnswer>,
     },
     /// A worker answers [`ToWorker::Write`].
     Written {
@@ -206,7 +215,8 @@ pub enum LogEvent {
         last: Coordinate,
         /// Of all of them.
         digest: Digest,
-        /// Whose keys they are, where [`Output::ReadLog`] asks for the table's keys.
+        /// Whose keys they are, where [`Output::ReadLog`] asks for the table's keys. Of a table that is kept by key also where one of
+        /// them lacks a value, and for all that come behind that one in the same read.
         touched: Option<Box<Touched>>,
     },
     /// The table was emptied.
@@ -298,7 +308,8 @@ pub enum Output {
         restart: Option<Restart>,
         /// How many bytes it may bring.
         bytes_max: u64,
-        /// The tables whose rows come with their keys: those of which a snapshot is being read. The others pay nothing.
+        /// The tables whose rows come with their keys: those of which a snapshot is being read, or of whose open checkpoint a row
+        /// lacks a value. The others pay nothing.
         keys_of: Vec<TableName>,
     },
     /// Propose ranges that divide a table's key space into about equal parts, for reading them side by side.
@@ -336,6 +347,23 @@ pub enum Output {
         about: Vec<TransactionName>,
         /// Is every transaction wanted that is not finished?
         unfinished: bool,
+    },
+    /// Read the rows with these keys again, in one snapshot with their visibility, and the log's end after it. The answer may leave
+    /// keys out to keep to the bytes, but not all of them.
+    ReadRows {
+        /// Of this command.
+        id: CommandId,
+        /// The table.
+        table: TableName,
+        /// The keys.
+        keys: Vec<EncodedKey>,
+        /// The schema that the rows must be of, where it ever changed: what came later is left out. Where such rows can't be made
+        /// of what is there now, the command is refused.
+        schema: Option<String>,
+        /// How many bytes it may bring; one row may pass it.
+        bytes_max: u64,
+        /// Transactions of which the answer says whether its snapshot provably saw them.
+        about: Vec<TransactionName>,
     },
     /// The machine needs these rows no more.
     ReleaseBatch {
@@ -466,6 +494,8 @@ pub enum ToWorker {
         rows: Vec<RowRange>,
         /// The first one's version; each next one's is one higher.
         first_version: Version,
+        /// What is taken for values that the last image of a key lacks.
+        fills: Vec<Fill>,
     },
     /// Forget this attempt.
     Abandon {

@@ -15,9 +15,11 @@
 //! 2. One reader reads the log; rows go to their tables' open checkpoints (`flow::reading`, `checkpoint::intake`).
 //! 3. A closed checkpoint is written by a worker and committed by the sink (`checkpoint::commit`).
 //! 4. A table that begins with a snapshot, or needs one, is read in chunks beside the log (`snapshot`).
-//! 5. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
-//! 6. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
+//! 5. Values that updates left out are found before their checkpoint is written, by reading rows again (`absent`).
+//! 6. The record follows what memory knows, the acknowledgement follows what is stored (`acknowledge`).
+//! 7. On a day when nothing is to be written it asks on a timer whether a newer life has begun (`validate`).
 
+mod absent;
 mod ahead;
 mod chunk;
 mod message;
@@ -30,6 +32,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use absent::*;
 pub use chunk::*;
 pub use message::*;
 pub use status::{Status, Waiting};
@@ -135,6 +138,7 @@ impl Coordinator {
             Input::RangesPlanned { id, bounds } => self.ranges_planned(id, bounds),
             Input::ChunkRead { id, chunk } => self.chunk_read(id, *chunk),
             Input::VisibilityRead { id, visibility } => self.visibility_read(id, visibility),
+            Input::RowsRead { id, answer } => self.rows_read(id, *answer),
             Input::Written { attempt, outcome } => self.written(attempt, outcome),
             Input::Committed { id, table, outcome } => self.committed(id, &table, outcome),
             Input::Resolved { id, table, found, token } => self.resolved(id, &table, found, token),
@@ -220,9 +224,12 @@ impl Coordinator {
             self.say_verdicts();
             self.begin_generations();
             self.release_chunks();
+            self.fill_holes();
             self.sweep_what_is_complete();
             self.close_what_is_due();
             self.store_missing_bases();
+            self.halt_what_lacks_values();
+            self.read_rows_again();
             self.fly();
             self.make_room();
             self.store_what_differs();

@@ -218,6 +218,9 @@ impl Coordinator {
             table.why = Some(why);
             return self.mark("start-retried");
         }
+        if self.rows_read_failed(id, &why) {
+            return;
+        }
         if !self.timer_validation_failed(id, &why) && !self.snapshot_read_failed(id, &why) {
             self.flight_failed(id, why);
         }
@@ -231,7 +234,7 @@ impl Coordinator {
         {
             return self.stop(StopReason::Config { why });
         }
-        if self.snapshot_read_refused(id, &why) {
+        if self.snapshot_read_refused(id, &why) || self.rows_read_refused(id, &why) {
             return;
         }
         self.flight_refused(id, why);
@@ -246,6 +249,7 @@ impl Coordinator {
         let first = self.log.first_end.is_none();
         if !first {
             self.void_chunks_of_session();
+            self.void_rows_of_session();
         }
         if let Err(why) = self.same_log(&identity) {
             self.starting.asked = None;

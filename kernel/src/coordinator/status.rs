@@ -104,6 +104,7 @@ impl Coordinator {
             } else if !table.is_settled() {
                 waiting.push(wait(Some(name), "a checkpoint to close", Some(table.open.opened), None, "its age, rows or bytes"));
             }
+            waiting.extend(self.waits_for_values(name, table));
             match table.phase {
                 Phase::Paused | Phase::Halted => {
                     waiting.push(wait(
@@ -199,8 +200,10 @@ impl Coordinator {
                 at(retry.at, "try again");
             }
             if table.open.taken > 0 && table.flight.is_none() && table.closed.is_empty() {
-                let age = self.config.checkpoint.age;
-                at(table.open.opened + if table.taken.is_whole() { age } else { age.times(3) }, "close a checkpoint");
+                at(table.closes_at(&self.config), "close a checkpoint");
+            }
+            if let Some(when) = self.next_row_read(name) {
+                at(when, "read rows again");
             }
             if let (Some(hold), Some(since)) = (self.config.hold, self.holds_since(name)) {
                 at(since + hold, "release a table that holds the source");

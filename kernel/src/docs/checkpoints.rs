@@ -54,6 +54,11 @@
 //! ([`Version`](crate::id::Version): incarnation above sequence, so that a newer life's rows win), and each life *claims* every table
 //! first (rule R3, story 15): the state that it found, under its own incarnation. What counts is the highest, never the latest written.
 //!
+//! # Values that are not there
+//!
+//! A checkpoint whose rows lack values that their updates did not send is not written before these are found: it stays open several
+//! times its age, or waits closed in the queue, while the rows are read again (rules H; `kernel/src/absent/mod.rs`, stories 19 and 20).
+//!
 //! # What is checked
 //!
 //! `commit-in-order-per-table`, `everything-owed-is-tracked`, `effective-cut-never-falls`, `budget-conserved`, and in front of each commit

@@ -30,7 +30,8 @@ impl Coordinator {
         self.log.reading = Some(id);
         // One read passes the bound at most; a large one would leave nothing to the tables that are not stuck.
         let (session, bytes_max) = (self.log.session, self.config.read_bytes_max.min(self.config.budget_bytes_max / 4).max(1));
-        let keys_of = self.tables.iter().filter(|(_, t)| t.snapshot.is_some()).map(|(name, _)| name.clone()).collect();
+        let with_keys = |t: &Table| t.snapshot.is_some() || t.open.absent.is_tracked();
+        let keys_of = self.tables.iter().filter(|(_, t)| with_keys(t)).map(|(name, _)| name.clone()).collect();
         self.push(Output::ReadLog { id, session, restart, bytes_max, keys_of });
     }
 
@@ -211,6 +212,7 @@ impl Coordinator {
         }
         self.log.failing = Some(failing);
         self.void_chunks_of_session();
+        self.void_rows_of_session();
         self.starting.retry = Some(failing);
         self.starting.why = Some(why);
         self.stage = if planted!(self.config, ReconnectWithoutValidation) { Stage::Opening } else { Stage::Validating };

@@ -11,7 +11,7 @@ use crate::coordinator::{ChunkAnswer, Coordinator, HeldBatch, Output, RowRange, 
 use crate::flow::Backoff;
 use crate::id::{Bound, CommandId, EncodedKey, Session, TableName, TransactionName};
 use crate::planted::planted;
-use crate::position::Position;
+use crate::position::{LogIdentity, Position};
 use crate::state::Phase;
 
 /// A chunk that was asked for, and perhaps read.
@@ -125,7 +125,7 @@ impl Coordinator {
             return self.stop_snapshot(&name, why);
         }
         let another_log = planted!(self.config, ChunkOutlivesReconnect);
-        if !self.is_of_this_log(&answer) && !another_log {
+        if !self.is_this_log(&answer.identity) && !another_log {
             self.drop_rows(answer.rows);
             let why = "another server answered than the one whose log is read";
             self.ask_later(&name, String::from(why));
@@ -164,9 +164,10 @@ impl Coordinator {
         Some(format!("a chunk of the snapshot of {name} is no answer: {wrong}. This is a fault of the source driver"))
     }
 
-    fn is_of_this_log(&self, answer: &ChunkAnswer) -> bool {
+    /// Did the server answer whose log is read?
+    pub(crate) fn is_this_log(&self, answered: &LogIdentity) -> bool {
         let log = &self.log.identity;
-        log.differs_from(&answer.identity).is_none() && log.coordinates == answer.identity.coordinates
+        log.differs_from(answered).is_none() && log.coordinates == answered.coordinates
     }
 
     /// The table's snapshot asks again after a while.
@@ -355,9 +356,19 @@ impl Coordinator {
             table.open.bytes += rows.bytes;
             self.budget.admit_chunk(rows.batch, name);
         }
+        let overwritten =
+            kept.iter().flat_map(|rows| held.keys.iter().skip(rows.rows.start as usize).take(rows.count() as usize));
+        let freed = table.open.absent.overwrite(overwritten);
         table.open.rows.extend(kept);
-        for rows in &dropped {
+        for rows in &freed {
             self.budget.pass_over(rows);
+        }
+        for rows in &dropped {
+            if planted!(self.config, ChunkRowFillsHole) {
+                self.fill_from_chunk(name, rows, &held.keys);
+            } else {
+                self.budget.pass_over(rows);
+            }
         }
         self.mark("chunk-released");
         if divided {

@@ -283,7 +283,9 @@ impl Coordinator {
         for name in self.names() {
             let Some(table) = self.tables.get_mut(&name) else { continue };
             let owes = table.snapshot.as_ref().is_some_and(|s| s.stage == Stage::Unswept) && table.phase == Phase::Snapshotting;
-            if !owes || table.flight.is_some() || !table.closed.is_empty() || table.blocked.is_some() {
+            // One with holes closes soon, and brings it.
+            let lacks = table.open.absent.lacks();
+            if !owes || lacks || table.flight.is_some() || !table.closed.is_empty() || table.blocked.is_some() {
                 continue;
             }
             table.begin_taking(now);

@@ -1,10 +1,12 @@
 //! What a script says of a log: rows of a table in a transaction, ends, keepalives.
 //!
 //! `orders 10/11-13` are three rows of table `orders` in the transaction that begins at 10, at the coordinates 11 to 13;
-//! `end 10 at 20` is its end. In a log of several streams a transaction is `a:10`.
+//! `end 10 at 20` is its end. `orders 10/11-13 keys 01 -02 03?` says the same with what each row tells of its key: all of it, that it
+//! is gone, some of it; `-01 02^` is a row that goes from 01 to 02 and does not tell all, `01!` a new one that does not. In a log of several
+//! streams a transaction is `a:10`.
 
-use kernel::coordinator::{HeldBatch, LogEvent, RowRange};
-use kernel::id::{BatchId, StreamName, TableName};
+use kernel::coordinator::{HeldBatch, LogEvent, RowRange, Told, Touched};
+use kernel::id::{BatchId, EncodedKey, StreamName, TableName, TransactionName};
 use kernel::position::{Coordinate, Digest, Offset, Position, Transaction};
 
 /// What one read brings.
@@ -46,6 +48,7 @@ pub(crate) fn read(text: &str, batches: &mut u64) -> Result<Read, String> {
                 let (transaction, coordinate, _) = self::place(place)?;
                 LogEvent::Refused { table: TableName::from(*table), transaction, coordinate, why: why.join(" ") }
             }
+            [table, place, "keys", keys @ ..] => with_keys(rows(&mut read, table, place, 0, batches)?, keys)?,
             [table, place] => rows(&mut read, table, place, 0, batches)?,
             [table, place, "otherwise"] => rows(&mut read, table, place, 1, batches)?,
             _ => return Err(format!("the log can't say '{said}'")),
@@ -68,6 +71,29 @@ fn rows(read: &mut Read, table: &str, place: &str, lie: u64, batches: &mut u64) 
     let rows = RowRange { batch, rows: 0..count };
     let touched = None;
     Ok(LogEvent::Rows { table: TableName::from(table), transaction, rows, bytes, first, last, digest, touched })
+}
+
+fn with_keys(mut event: LogEvent, words: &[&str]) -> Result<LogEvent, String> {
+    if let LogEvent::Rows { transaction, touched, .. } = &mut event {
+        let by = TransactionName::from(format!("x{}", transaction.at.0).as_str());
+        let told = words.iter().map(|word| match (word.chars().next(), word.chars().last()) {
+            (Some('-'), _) => Told::Gone,
+            (_, Some('?')) => Told::Part,
+            (_, Some('^')) => Told::PartOfMoved,
+            (_, Some('!')) => Told::PartOfNew,
+            _ => Told::Whole,
+        });
+        let told = told.collect();
+        let keys = words.iter().map(|word| key(word.trim_matches(['-', '?', '^', '!']))).collect::<Result<_, _>>()?;
+        *touched = Some(Box::new(Touched { by, keys, told }));
+    }
+    Ok(event)
+}
+
+/// `01`: a byte.
+pub(crate) fn key(text: &str) -> Result<EncodedKey, String> {
+    let byte = u8::from_str_radix(text, 16).map_err(|_| format!("'{text}' is no key"))?;
+    Ok(EncodedKey::from([byte].as_slice()))
 }
 
 /// `10/11-13` or `a:10/11`.

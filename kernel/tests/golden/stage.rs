@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use kernel::config::{Config, Join, TableConfig};
-use kernel::coordinator::{Coordinator, Input, Operator, Output, ToWorker};
-use kernel::id::{CommitId, Identity, Incarnation, Session, StreamName, TableName};
+use kernel::coordinator::{Coordinator, HeldBatch, Input, Operator, Output, RowsAnswer, ToWorker, Visibility};
+use kernel::id::{BatchId, CommitId, Identity, Incarnation, Session, StreamName, TableName, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
-use kernel::position::LogIdentity;
+use kernel::position::{LogIdentity, Position};
 use kernel::time::{Duration, Time};
 
 use crate::Player;
@@ -23,6 +23,8 @@ pub(crate) struct Stage {
     /// The one that lines are about.
     current: String,
     sessions: u64,
+    /// The log that was opened last.
+    identity: LogIdentity,
     batches: u64,
     /// Commits and records of whose fate nobody was told: each may land yet.
     late: Vec<Output>,
@@ -46,6 +48,7 @@ impl Default for Stage {
             processes: BTreeMap::new(),
             current: String::new(),
             sessions: 0,
+            identity: LogIdentity::default(),
             batches: 0,
             late: vec![],
         }
@@ -127,6 +130,8 @@ impl Stage {
             "retry" => config.retry.first = duration(value)?,
             "retry-most" => config.retry.most = duration(value)?,
             "give-up-after" => config.retry.give_up_after = Some(duration(value)?),
+            "ages" => config.absent.ages = log::number(value)?,
+            "attempts" => config.absent.attempts_max = u32::try_from(log::number(value)?).map_err(|e| e.to_string())?,
             "until-current" => config.until_current = value == "yes",
             _ => return Err("there is no such setting".into()),
         }
@@ -245,6 +250,7 @@ impl Stage {
                 };
                 self.give(Input::Written { attempt, outcome })
             }
+            ["rows", rest @ ..] => self.rows_read(name, rest),
             ["resolved"] => {
                 let Output::Resolve { id, table, commit, incarnation } =
                     self.take("resolving", |o| matches!(o, Output::Resolve { table, .. } if table == name))?
@@ -280,6 +286,36 @@ impl Stage {
             _ => return Err("nothing like this becomes of a commit".into()),
         };
         self.give(Input::Committed { id: *id, table: name.clone(), outcome })
+    }
+
+    /// `rows read: 01, no 02; up to [40]; sees x10`: rows of these keys, or none; where the log ended; what is proven.
+    fn rows_read(&mut self, name: &TableName, words: &[&str]) -> Said {
+        let command = self.take("reading of rows", |o| matches!(o, Output::ReadRows { table, .. } if table == name))?;
+        let Output::ReadRows { id, .. } = command else { return Err("it is another command".into()) };
+        let text = words.join(" ");
+        let Some(said) = text.strip_prefix("read:") else {
+            return self.give(Input::Failed { id, why: "the source is busy".into() });
+        };
+        let mut parts = said.split(';').map(str::trim);
+        let keys: Vec<&str> = parts.next().unwrap_or_default().split(',').map(str::trim).filter(|k| !k.is_empty()).collect();
+        let key = |text: &str| log::key(text);
+        let gone = keys.iter().filter_map(|k| k.strip_prefix("no ")).map(key).collect::<Result<Vec<_>, _>>()?;
+        let there = keys.iter().filter(|k| !k.starts_with("no ")).map(|k| key(k)).collect::<Result<Vec<_>, _>>()?;
+        let (mut fence, mut visibility) = (Position::START, Visibility::default());
+        for part in parts {
+            if let Some(upto) = part.strip_prefix("up to ") {
+                fence = log::position(upto)?;
+            } else if let Some(seen) = part.strip_prefix("sees ") {
+                visibility.proven.extend(seen.split(' ').map(TransactionName::from));
+            }
+        }
+        self.batches += 1;
+        let rows = u32::try_from(there.len()).map_err(|e| e.to_string())?;
+        let held = HeldBatch { batch: BatchId(self.batches), rows, bytes: u64::from(rows) * 10 };
+        let identity = self.identity.clone();
+        let rows = (rows > 0).then_some(held);
+        let answer = RowsAnswer { rows, keys: there, gone, visibility, fence, identity };
+        self.give(Input::RowsRead { id, answer: Box::new(answer) })
     }
 
     fn late_commit(&mut self) -> Said {
@@ -332,6 +368,7 @@ impl Stage {
             coordinates: part("by").map(Identity::from),
         };
         self.sessions += 1;
+        self.identity = identity.clone();
         self.give(Input::LogOpened { id, session: Session(self.sessions), identity, floor, end })
     }
 
@@ -360,6 +397,7 @@ fn is_answered(output: &Output) -> bool {
         | Output::PlanRanges { .. }
         | Output::ReadChunk { .. }
         | Output::ReadVisibility { .. }
+        | Output::ReadRows { .. }
         | Output::Commit { .. }
         | Output::Resolve { .. }
         | Output::Send(ToWorker::Write { .. }) => true,

@@ -1,7 +1,7 @@
 //! Commands, states and times as a script shows them. Every field of a command is shown, or is at its default: a new one does
 //! not compile until somebody has decided how it is told.
 
-use kernel::coordinator::{Output, Restart, RowRange, Status, StopReason, ToWorker};
+use kernel::coordinator::{Fill, Output, Restart, RowRange, Status, StopReason, ToWorker};
 use kernel::id::{AttemptId, Identity, StreamName};
 use kernel::position::{LogIdentity, Position};
 use kernel::state::{Ancestors, FORMAT, PipelineState, TableRecord, TableState};
@@ -34,6 +34,12 @@ pub(crate) fn output(output: &Output) -> Vec<String> {
         Output::ReadVisibility { id, table, about, unfinished } => {
             let all = if *unfinished { ", and what is unfinished?" } else { "" };
             vec![format!("is it visible {id:?}: {about:?} for {table}{all}")]
+        }
+        Output::ReadRows { id, table, keys, schema, bytes_max, about } => {
+            let schema = schema.as_ref().map_or(String::new(), |schema| format!(", as of {schema}"));
+            vec![format!(
+                "read rows of {table} {id:?} again: {keys:?}{schema}, at most {bytes_max} bytes, does it see {about:?}?"
+            )]
         }
         Output::ReleaseBatch { batch } => vec![format!("release batch {}", batch.0)],
         Output::Send(message) => vec![to_worker(message)],
@@ -90,16 +96,24 @@ fn stop(reason: &StopReason) -> String {
 
 fn to_worker(message: &ToWorker) -> String {
     match message {
-        ToWorker::Write { attempt, part, rows, first_version } => {
+        ToWorker::Write { attempt, part, rows, first_version, fills } => {
             let (table, checkpoint, slot) = (&part.table, part.checkpoint.0, part.slot.0);
             let version = format!("{}/{}", first_version.incarnation(), first_version.sequence());
             format!(
-                "tell the worker: write {attempt:?}, checkpoint {checkpoint} of {table}, slot {slot}: {}, from version {version}",
-                ranges(rows)
+                "tell the worker: write {attempt:?}, checkpoint {checkpoint} of {table}, slot {slot}: {}, from version {version}{}",
+                ranges(rows),
+                filled(fills)
             )
         }
         ToWorker::Abandon { attempt } => format!("tell the worker: abandon {attempt:?}"),
     }
+}
+
+fn filled(fills: &[Fill]) -> String {
+    let row = |fill: &Fill| fill.row.as_ref().map_or("nothing".to_string(), |row| ranges(std::slice::from_ref(row)));
+    let whole = |fill: &Fill| if fill.whole { ", whole" } else { "" };
+    let fill = |fill: &Fill| format!("; what {:?} lacks is in {}{}", fill.key, row(fill), whole(fill));
+    fills.iter().map(fill).collect()
 }
 
 fn ranges(rows: &[RowRange]) -> String {
@@ -110,10 +124,12 @@ fn ranges(rows: &[RowRange]) -> String {
 /// A command of a worker.
 pub(crate) fn worker_output(output: &WorkerOutput) -> String {
     match output {
-        WorkerOutput::Net { attempt, part, rows, first_version } => {
+        WorkerOutput::Net { attempt, part, rows, first_version, fills } => {
             let (table, checkpoint, slot) = (&part.table, part.checkpoint.0, part.slot.0);
             let version = format!("{}/{}", first_version.incarnation(), first_version.sequence());
-            format!("net {attempt:?}, checkpoint {checkpoint} of {table}, slot {slot}: {}, from version {version}", ranges(rows))
+            let rows = ranges(rows);
+            let fills = filled(fills);
+            format!("net {attempt:?}, checkpoint {checkpoint} of {table}, slot {slot}: {rows}, from version {version}{fills}")
         }
         WorkerOutput::Write { attempt, table } => format!("write {attempt:?} to {table}"),
         WorkerOutput::Forget { attempt } => format!("forget {attempt:?}"),

@@ -28,7 +28,7 @@ impl Player for Workshop {
                 let rows = vec![RowRange { batch: BatchId(self.batches), rows: 0..count }];
                 let attempt = self::attempt(attempt)?;
                 let first_version = Version::new(attempt.incarnation, 1);
-                WorkerInput::Told(ToWorker::Write { attempt, part, rows, first_version })
+                WorkerInput::Told(ToWorker::Write { attempt, part, rows, first_version, fills: vec![] })
             }
             ["told", "to", "abandon", attempt] => WorkerInput::Told(ToWorker::Abandon { attempt: self::attempt(attempt)? }),
             ["netted", attempt, "rows", rows, "images", images, "keys", keys] => {

@@ -83,10 +83,10 @@ impl Life {
         while let Some(output) = self.coordinator.poll_output() {
             match output {
                 Output::ReleaseBatch { batch } => assert!(self.store.remove(&batch).is_some(), "{batch:?} is not held"),
-                Output::Send(ToWorker::Write { attempt, part, rows, first_version }) => {
+                Output::Send(ToWorker::Write { attempt, part, rows, first_version, fills }) => {
                     let of = |r: &RowRange| self.store[&r.batch][r.rows.start as usize..r.rows.end as usize].to_vec();
                     let sent = rows.iter().flat_map(of).collect();
-                    self.pending.push(Asked::Write(ToWorker::Write { attempt, part, rows, first_version }, sent));
+                    self.pending.push(Asked::Write(ToWorker::Write { attempt, part, rows, first_version, fills }, sent));
                 }
                 Output::Stop { reason } => {
                     assert!(matches!(reason, StopReason::Superseded { .. }), "{reason:?}");

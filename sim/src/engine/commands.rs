@@ -23,7 +23,9 @@ impl Engine {
             let counted = p.coordinator.bytes_held();
             // Chunks have a bound of their own; one more may be released at once.
             let chunks = self.plan.config.snapshot.held_bytes_max + 2 * p.largest_chunk;
-            let most = self.plan.config.budget_bytes_max + if p.largest_chunk > 0 { chunks } else { 0 };
+            // The same of rows that are read again: one answer is held for each table, and one more may be taken at once.
+            let readings = 2 * self.plan.tables.len() as u64 * p.largest_reading;
+            let most = self.plan.config.budget_bytes_max + readings + if p.largest_chunk > 0 { chunks } else { 0 };
             let largest = p.largest_read;
             self.world.judge("rows-held-equal-rows-known", resources::rows_held_equal_rows_known(&held, &known));
             self.world.judge("budget-conserved", resources::budget_conserved(bytes, counted, most, largest));
@@ -95,7 +97,14 @@ impl Engine {
             WorkerOutput::Net { attempt, part, first_version, .. } => {
                 let Some(table) = self.world.history.table(&part.table) else { return };
                 let keyed = self.plan.tables[table].keyed;
-                let netted = self.processes[process].net(attempt, table, first_version, keyed);
+                let null = self.plan.config.planted == Some(PlantedBug::NullForAbsent);
+                let netted = match self.processes[process].net(attempt, table, first_version, keyed, null) {
+                    Ok(netted) => netted,
+                    Err(keys) => {
+                        let dump = format!("{attempt:?} of t{table} is to be written, and keys {keys:?} lack values");
+                        return self.world.judge("absent-value-never-stored", Err(dump));
+                    }
+                };
                 self.processes[process].nets += 1;
                 let at = self.now + self.dice.roll(Small::Netting, &[process as u64, self.processes[process].nets], 3);
                 self.at(at, Event::Arrive { process, mail: Mail::Worker(netted), of: None });
@@ -211,6 +220,7 @@ impl Engine {
                 Output::PlanRanges { table, .. } => (What::Ranges, of(table)),
                 Output::ReadChunk { table, .. } => (What::Chunk, of(table)),
                 Output::ReadVisibility { table, .. } => (What::Visibility, of(table)),
+                Output::ReadRows { table, .. } => (What::Rows, of(table)),
                 _ => (What::Read, None),
             },
         }
@@ -355,6 +365,7 @@ pub(super) fn incarnation_of(fact: &Input) -> Option<Incarnation> {
         | Input::RangesPlanned { id, .. }
         | Input::ChunkRead { id, .. }
         | Input::VisibilityRead { id, .. }
+        | Input::RowsRead { id, .. }
         | Input::Failed { id, .. }
         | Input::Refused { id, .. } => Some(id.incarnation),
         Input::Written { attempt, .. } => Some(attempt.incarnation),

@@ -45,7 +45,8 @@ pub(super) fn commit(was: &World, is: &World, table: Tab, commit: &Commit, runni
     judge("never-ahead-of-source", starting::never_ahead_of_source(state.cut.upto(), &is.end()))?;
     let finished = durability::position_names_finished_transactions(history, state.cut.upto());
     judge("position-names-finished-transactions", finished)?;
-    let images = is.targets[table].images_of(&commit.staged);
+    let netted = is.targets[table].netted_of(&commit.staged);
+    let images: Vec<_> = netted.iter().flat_map(|n| n.images.iter().map(|(key, row, _)| (*key, *row))).collect();
     judge("one-image-per-key-per-commit", durability::one_image_per_key_per_commit(&images))?;
     if view.plan.staging || before.is_none_or(|b| b.incarnation == state.incarnation) {
         judge("covered-row-has-no-effect", starting::covered_row_has_no_effect(&view, before, &rows, &smeared))?;

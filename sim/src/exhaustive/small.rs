@@ -45,7 +45,7 @@ impl Small {
         let mut history = History::empty(&[""], &names.iter().map(String::as_str).collect::<Vec<_>>());
         let mut at = 0;
         for changes in transactions {
-            let changes: Vec<Change> = changes.into_iter().map(|(table, kind)| Change { table, kind, schema: 0 }).collect();
+            let changes: Vec<Change> = changes.into_iter().map(|(table, kind)| Change::of(table, kind)).collect();
             let end = at + 2 + changes.len() as u64;
             history.push(Tx { stream: 0, at, end, time: 0, changes });
             at = end;

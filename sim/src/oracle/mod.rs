@@ -3,6 +3,7 @@
 //!
 //! Nothing here asks the kernel what a position or a cut covers: that is what is judged.
 
+pub mod absent;
 pub mod durability;
 pub mod outcomes;
 pub mod resources;
@@ -15,7 +16,7 @@ use kernel::config::{Join, OnTruncate};
 use kernel::position::Position;
 use kernel::state::TableState;
 
-use crate::history::{Contents, Covered, History, Key, Kind, Place, Tab, Value, server_of};
+use crate::history::{Contents, Covered, History, Key, Kind, Place, Row, Tab, server_of};
 use crate::plan::TablePlan;
 
 /// What a rule says of something: nothing, or what is wrong.
@@ -102,14 +103,17 @@ impl View<'_> {
                 Kind::Truncated => contents = Contents::default(),
                 Kind::Schema(_) | Kind::Refused => {}
                 Kind::Row(..) | Kind::Moved(..) => {
-                    for row in self.history.change(place).rows(place) {
-                        if !self.plan.keyed {
+                    if !self.plan.keyed {
+                        for row in self.history.change(place).rows(place) {
                             *contents.kept.entry(row).or_default() += 1;
-                        } else if let Some(value) = row.value {
-                            contents.rows.insert(row.key, value);
-                        } else {
-                            contents.rows.remove(&row.key);
                         }
+                        continue;
+                    }
+                    for (key, row) in self.history.change(place).leaves() {
+                        match row {
+                            Some(row) => contents.rows.insert(key, row),
+                            None => contents.rows.remove(&key),
+                        };
                     }
                 }
             }
@@ -117,17 +121,24 @@ impl View<'_> {
         contents
     }
 
-    /// The values that a key takes by these changes, one after the other.
-    pub fn values_of(&self, key: Key, by: impl Fn(Place) -> bool) -> BTreeSet<Option<Value>> {
+    /// The rows that a key has by these changes, one after the other.
+    pub fn values_of(&self, key: Key, by: impl Fn(Place) -> bool) -> BTreeSet<Option<Row>> {
         let mut values = BTreeSet::new();
         for place in self.counted().filter(|place| by(*place)) {
             let change = self.history.change(place);
             if change.kind == Kind::Truncated && self.plan.on_truncate == OnTruncate::Propagate {
                 values.insert(None);
             }
-            values.extend(change.rows(place).iter().filter(|row| row.key == key).map(|row| row.value));
+            values.extend(change.leaves().into_iter().filter(|(k, _)| *k == key).map(|(_, row)| row));
         }
         values
+    }
+
+    /// Is this what an `ahead` allows a key to show: a state of the source that lies above the cut, and in it?
+    pub fn is_ahead(&self, state: &TableState, covered: &Covered, key: Key, row: Option<Row>) -> bool {
+        let ahead = self.history.held(&state.ahead);
+        let later = |place: Place| !covered.covers(self.history, place) && ahead.holds(self.history, place.tx);
+        self.values_of(key, later).contains(&row)
     }
 
     /// For a message: which table, and what a place in the log is.

@@ -84,7 +84,7 @@ pub fn what_a_reader_may_see(
             return ("generation-begins-durably", Err(dump()));
         }
         let ahead = !staging && view.values_of(key, |place| !covered(place)).contains(&is);
-        if is == should || ahead || view.values_of(key, read_again).contains(&is) {
+        if is == should || ahead || view.values_of(key, read_again).contains(&is) || view.is_ahead(state, &all, key, is) {
             continue;
         }
         let seen_before = view.values_of(key, covered).contains(&is);

@@ -39,6 +39,21 @@ pub struct Chunk {
     pub identity: LogIdentity,
 }
 
+/// Rows as they were read again, before they go to a row store and the log's end is looked at.
+#[derive(Clone, Debug)]
+pub struct RowsNow {
+    /// Those that are there.
+    pub rows: Vec<RowImage>,
+    /// Keys without a row.
+    pub gone: Vec<Key>,
+    /// What their snapshot saw.
+    pub visibility: Visibility,
+    /// The log's end when they were read.
+    pub at_least: Position,
+    /// Of the server that answered.
+    pub identity: LogIdentity,
+}
+
 /// How visibility calls a transaction.
 pub fn transaction_name(tx: usize) -> TransactionName {
     TransactionName::from(format!("x{tx}").as_str())
@@ -52,6 +67,11 @@ pub fn transaction_number(name: &TransactionName) -> Option<usize> {
 /// A key as the machines know it.
 pub fn encoded(key: Key) -> EncodedKey {
     EncodedKey::from([key].as_slice())
+}
+
+/// The key of one that the machines know.
+pub fn decoded(encoded_key: &EncodedKey) -> Option<Key> {
+    (0..=Key::MAX).find(|key| encoded(*key) == *encoded_key)
 }
 
 /// A bound as the machines know it. Its order is the source's own.
@@ -127,9 +147,11 @@ impl Source {
                 Kind::Truncated => rows.clear(),
                 Kind::Row(..) | Kind::Moved(..) | Kind::Schema(_) | Kind::Refused => {}
             }
-            for row in history.change(*place).rows(*place) {
+            let change = history.change(*place);
+            for row in change.rows(*place) {
+                let whole = RowImage { schema, large: change.large.map(Some), moved: false, ..row };
                 match row.value {
-                    Some(_) => rows.insert(row.key, RowImage { schema, ..row }),
+                    Some(_) => rows.insert(row.key, whole),
                     None => rows.remove(&row.key),
                 };
             }
@@ -162,6 +184,16 @@ impl Source {
             schema: self.schema_now(now, table),
             identity: self.identity(now),
         })
+    }
+
+    /// Reads rows by their keys: what was not read for the bytes is in neither list.
+    pub fn rows_again(&self, now: u64, table: Tab, keys: &[Key], bytes_max: u64, about: &[TransactionName]) -> Option<RowsNow> {
+        let visibility = self.sees(now, about, false)?;
+        let rows = self.rows_now(now, table);
+        let gone = keys.iter().copied().filter(|key| !rows.iter().any(|row| row.key == *key)).collect();
+        let most = (bytes_max / 10).max(1) as usize;
+        let rows = rows.into_iter().filter(|row| keys.contains(&row.key)).take(most).collect();
+        Some(RowsNow { rows, gone, visibility, at_least: self.end(now), identity: self.identity(now) })
     }
 
     /// Proposes bounds for a table's ranges.

@@ -1,7 +1,7 @@
 //! What the oracle is asked when something has landed: a commit, a record.
 
 use super::*;
-use crate::oracle::snapshots;
+use crate::oracle::{absent, snapshots};
 
 impl World {
     pub(super) fn judge_commit(&mut self, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
@@ -29,7 +29,9 @@ impl World {
         }
         self.memory.committed[table].insert(state.incarnation);
         let rows: Vec<_> = self.targets[table].rows_of(&commit.staged).into_iter().map(|(row, _)| row).collect();
-        let images = self.targets[table].images_of(&commit.staged);
+        let netted = self.targets[table].netted_of(&commit.staged);
+        let images: Vec<_> = netted.iter().flat_map(|n| n.images.iter().map(|(key, row, _)| (*key, *row))).collect();
+        let fills: Vec<_> = netted.iter().flat_map(|n| n.fills.clone()).collect();
         let visible = self.targets[table].contents();
         // What the state before divides by another server's numbers is read again.
         if let Some(before) = before.filter(|b| b.identity.coordinates != state.identity.coordinates) {
@@ -63,6 +65,12 @@ impl World {
             durability::empty_transactions_do_not_confirm(upto, &self.told(), inside),
         ));
         verdicts.push(("one-image-per-key-per-commit", durability::one_image_per_key_per_commit(&images)));
+        verdicts.push(("absent-value-never-stored", absent::absent_value_never_stored(&images)));
+        let readings = &self.memory.readings;
+        verdicts.push(("hole-filled-by-proof", absent::hole_filled_by_proof(&view, state, &fills, readings)));
+        let upon = before.filter(|_| chain);
+        let verdict = absent::ahead_within_its_fence(upon, state, commit.truncate_first, &fills, readings);
+        verdicts.push(("ahead-within-its-fence", verdict));
         if chain {
             verdicts.push(("covered-row-has-no-effect", starting::covered_row_has_no_effect(&view, before, &rows, &smeared)));
             verdicts.push(("position-covers-only-durable", starting::no_row_is_skipped(&view, before, state, &rows, &smeared)));

@@ -267,8 +267,10 @@ impl State {
                 WorkerOutput::Net { attempt, part, first_version, .. } => {
                     let table = self.world.table(&part.table);
                     let keyed = self.world.small.tables[table].keyed;
-                    let netted = process.net(attempt, table, first_version, keyed);
-                    self.tell_worker(life, netted)?;
+                    match process.net(attempt, table, first_version, keyed, false) {
+                        Ok(netted) => self.tell_worker(life, netted)?,
+                        Err(keys) => return broken("absent-value-never-stored", format!("{table}: {keys:?} lack values")),
+                    }
                 }
                 WorkerOutput::Write { attempt, .. } => self.write(life, attempt),
                 WorkerOutput::Forget { attempt } => process.forget(attempt),
