@@ -58,7 +58,13 @@ async fn describe(source: &dyn Source) -> Result<Vec<SourceTable>, Failure> {
         let remedy = "name a file that holds change events, one Debezium envelope a line";
         return Err(Failure::usage("init-no-tables", "the source holds no event of any table", remedy));
     }
-    let request = |table| TableRequest { table, primary_key: None, columns: BTreeMap::new(), before_is_full: false };
+    let request = |table| TableRequest {
+        table,
+        primary_key: None,
+        columns: BTreeMap::new(),
+        before_is_full: false,
+        keeps_every_row: false,
+    };
     let requests: Vec<TableRequest> = tables.into_iter().map(request).collect();
     Ok(source.describe(&requests, &BTreeMap::new()).await?)
 }

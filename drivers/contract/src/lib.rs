@@ -12,6 +12,7 @@ mod finding;
 pub mod memory;
 pub mod position_store;
 pub mod registry;
+mod rows_by_key;
 mod sink;
 mod source;
 
@@ -19,6 +20,7 @@ pub use async_trait::async_trait;
 pub use chunks::{ChunkRead, ChunkRequest, Chunks};
 pub use error::{Error, Kind};
 pub use finding::{Finding, Severity};
+pub use rows_by_key::{RowsByKey, RowsRead, RowsRequest};
 pub use sink::{
     Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink,
     TableWriter, Versioned, allow_changes,

@@ -9,7 +9,7 @@ use kernel::id::{TableName, TransactionName};
 use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
 use rows::{ChangeBatch, TableSchema, Type};
 
-use crate::{Chunks, Error, Finding};
+use crate::{Chunks, Error, Finding, RowsByKey};
 
 /// A table that the pipeline names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +22,9 @@ pub struct TableRequest {
     pub columns: BTreeMap<String, Type>,
     /// Does `before` hold the whole old row? Else only its key columns are trusted.
     pub before_is_full: bool,
+    /// Is every row kept, and none netted? Then values that a row does not carry can't be found later, and such a row comes as a
+    /// refused change.
+    pub keeps_every_row: bool,
 }
 
 /// A table as the source describes it.
@@ -78,8 +81,8 @@ pub struct LogRead {
     pub batches: Vec<Arc<ChangeBatch>>,
     /// What happened, in log order, with references into `batches`.
     pub events: Vec<LogEvent>,
-    /// How visibility calls the transactions of these events. Only a source whose tables can be read in chunks knows, and it
-    /// names every one.
+    /// How visibility calls the transactions of these events. Only a source whose tables can be read in chunks, or whose rows by their
+    /// keys, knows, and it names every one.
     pub names: BTreeMap<Transaction, TransactionName>,
     /// The log has an end and this was it (a file that is not followed): nothing will ever come after these events.
     pub finished: bool,
@@ -190,6 +193,12 @@ pub trait Source: Send + Sync {
 
     /// The tables themselves, if they can be read beside the log.
     fn chunks(&self) -> Option<&dyn Chunks> {
+        None
+    }
+
+    /// Its rows again, for values that its log leaves out of updates, if they can be read. Else a value that a row does not carry must
+    /// be in an earlier row of the same commit, or the table halts.
+    fn rows_by_key(&self) -> Option<&dyn RowsByKey> {
         None
     }
 

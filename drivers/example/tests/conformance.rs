@@ -56,7 +56,7 @@ impl NotebookPlace {
 #[async_trait]
 impl SourceHarness for Notebooks {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, poisons: true, discards: false }
+        SourceAbilities { refuses: true, poisons: true, discards: false, reads_rows: false }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {
@@ -101,7 +101,10 @@ impl SourcePlace for NotebookPlace {
 
 #[tokio::test]
 async fn the_notebook_keeps_all_laws_of_sources() {
-    source::check(&Notebooks).await.must_hold(&[("start-within-streamable", "nothing makes this source forget")]);
+    source::check(&Notebooks).await.must_hold(&[
+        ("start-within-streamable", "nothing makes this source forget"),
+        ("rows-are-read-again-by-key", "this source's rows can't be read again"),
+    ]);
 }
 
 struct PagesInDirectories;

@@ -13,12 +13,13 @@ use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::Position;
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
-use pump::{Chunk, Commit, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
+use pump::{Chunk, Commit, Failure, Notice, OpenedLog, RowsAgain, RowsWanted, SnapshotChunk, SnapshotRead};
 use rows::filter::Filter;
 use rows::shape::Missing;
 use rows::{Netted, TableSchema};
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::again;
 use crate::chunks;
 use crate::convert;
 use crate::plan::TablePlan;
@@ -209,6 +210,14 @@ impl pump::Env for TokioEnv {
 
     async fn read_visibility(&self, about: &BTreeSet<TransactionName>, unfinished: bool) -> Result<Visibility, Failure> {
         chunks::visibility(self.source.as_ref(), about, unfinished).await
+    }
+
+    fn reads_rows(&self) -> bool {
+        self.source.rows_by_key().is_some()
+    }
+
+    async fn read_rows(&self, wanted: RowsWanted) -> Result<RowsAgain, Failure> {
+        again::read(self.source.as_ref(), &self.schemas, wanted).await
     }
 
     async fn acknowledge(&self, _session: Session, upto: &Position) {

@@ -4,6 +4,7 @@
 //! nothing here decides about rows. `plan` turns a pipeline file into what the kernel and the drivers are told, `run` drives it,
 //! `report` is what people see, `endpoints` is what programs see; `survey` looks at what a run would do, without doing it.
 
+mod again;
 mod chunks;
 mod convert;
 mod endpoints;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use contract::{Capabilities, Error, Kind, Mode, SinkTable, Source, StateWrite, TableRequest};
-use kernel::config::{self, CheckpointLimits, Config, Join, Retry, SnapshotLimits, TableConfig};
+use kernel::config::{self, AbsentLimits, CheckpointLimits, Config, Join, Retry, SnapshotLimits, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
 use rows::shape::{Missing, Shape, Wanted, WantedCast};
@@ -72,6 +72,7 @@ fn plan(table: &TableSpec) -> Result<TablePlan, Error> {
             primary_key: table.primary_key.clone(),
             columns,
             before_is_full: table.before_image == BeforeImage::Full,
+            keeps_every_row: table.write_mode != WriteMode::Upsert,
         },
         target: table.target.clone(),
         mode: match table.write_mode {
@@ -136,6 +137,10 @@ const BUDGET_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of snapshot chunks that are held or asked for, and of one of them; what is held counts in the budget too.
 const CHUNKS_BYTES_MAX: u64 = 32 << 20;
 const CHUNK_BYTES_MAX: u64 = 8 << 20;
+
+/// Rows of a checkpoint that are read again for large values: until it is written all of them are in memory, and nobody knows before how
+/// large they are.
+const HOLES_MAX: usize = 4_000;
 
 /// Can what the pipeline wants of snapshots be had from this source and this sink?
 fn check_snapshots(pipeline: &Pipeline, capabilities: Capabilities, source: &dyn Source) -> Result<(), Error> {
@@ -231,6 +236,7 @@ pub fn config(
         held_bytes_max: CHUNKS_BYTES_MAX,
         ..config.snapshot
     };
+    config.absent = AbsentLimits { holes_max: HOLES_MAX, read_bytes_max: CHUNK_BYTES_MAX, ..config.absent };
     #[cfg(feature = "failpoints")]
     {
         // The fault that the test of the fence must notice: a chunk is judged by positions, as if what is in the log were visible.

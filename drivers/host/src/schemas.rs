@@ -139,6 +139,11 @@ impl Schemas {
         self.lock().get(table).map(|known| Arc::clone(&known.now))
     }
 
+    /// The schema of the table's rows before any change of it.
+    pub(crate) fn first(&self, table: &TableName) -> Option<Arc<TableSchema>> {
+        self.lock().get(table).and_then(|known| known.followed.first()).map(|(schema, _)| Arc::clone(schema))
+    }
+
     /// Drops the columns that nobody needs. Rows behind a change that was refused stay as they are: they are not written.
     pub(crate) fn narrow(&self, batch: Arc<ChangeBatch>) -> Result<Arc<ChangeBatch>, ShapeRowsError> {
         let shape = self.lock().get(&batch.schema.table).and_then(|known| known.shape_of(&batch.schema));
@@ -198,8 +203,13 @@ mod tests {
     }
 
     fn agreed_as(schema: &Arc<TableSchema>, wanted: Wanted) -> BTreeMap<TableName, Agreed> {
-        let request =
-            TableRequest { table: schema.table.clone(), primary_key: None, columns: BTreeMap::new(), before_is_full: false };
+        let request = TableRequest {
+            table: schema.table.clone(),
+            primary_key: None,
+            columns: BTreeMap::new(),
+            before_is_full: false,
+            keeps_every_row: false,
+        };
         let plan = TablePlan { request, target: "orders".into(), mode: Mode::Upsert, metadata: Vec::new(), wanted };
         [(schema.table.clone(), Agreed::new(&plan, Arc::clone(schema), Missing::Refused).unwrap())].into()
     }

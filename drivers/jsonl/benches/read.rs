@@ -34,6 +34,7 @@ fn main() {
             .map(|(name, kind)| ((*name).to_owned(), kind.parse().expect("a type")))
             .collect::<BTreeMap<_, _>>(),
         before_is_full: false,
+        keeps_every_row: false,
     };
     let settings = [("path".to_owned(), json!(path.to_str()))].into_iter().collect();
     let source = JsonlSource::new(&settings).expect("settings");

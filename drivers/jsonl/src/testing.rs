@@ -104,6 +104,7 @@ pub(crate) fn request(table: &str, key: &[&str], columns: &[(&str, &str)]) -> Ta
         primary_key: Some(key.iter().map(|name| (*name).to_owned()).collect()),
         columns: columns.iter().map(|(name, kind)| ((*name).to_owned(), kind.parse().unwrap())).collect(),
         before_is_full: false,
+        keeps_every_row: false,
     }
 }
 

@@ -73,7 +73,7 @@ fn change(step: &Step, transaction: u64) -> String {
 #[async_trait]
 impl SourceHarness for Logs {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, poisons: true, discards: false }
+        SourceAbilities { refuses: true, poisons: true, discards: false, reads_rows: false }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {
@@ -115,7 +115,10 @@ impl SourcePlace for Log {
 }
 
 async fn keeps_all_laws(form: Form) {
-    source::check(&Logs(form)).await.must_hold(&[("start-within-streamable", "nothing makes this source forget")]);
+    source::check(&Logs(form)).await.must_hold(&[
+        ("start-within-streamable", "nothing makes this source forget"),
+        ("rows-are-read-again-by-key", "this source's rows can't be read again"),
+    ]);
 }
 
 #[tokio::test]

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use kernel::coordinator::{Input, Output, Restart};
-use kernel::id::{AttemptId, CommandId, Session, TableName, Version};
+use kernel::id::{AttemptId, CommandId, Session, TableName};
 use kernel::outcome::{CommitOutcome, LogFailure, WriteOutcome};
 use kernel::worker::{NetOutcome, WorkerInput, WorkerOutput};
-use rows::filter::Filter;
-use rows::net::{NetError, Numbering};
-use rows::{Netted, Slice};
+use rows::Netted;
 
-use crate::env::{Commit, Env, Failure, Notice, SnapshotRead};
+use crate::again::{Filling, PreparedRows, hold_rows, net, prepare_rows};
+use crate::env::{Commit, Env, Failure, Notice, RowsWanted, SnapshotRead};
 use crate::intake::{Prepared, PreparedChunk, Telling, hold, hold_chunk, prepare, prepare_chunk};
 use crate::lanes::Lane;
 use crate::{Fact, Pump};
@@ -21,6 +20,7 @@ pub(crate) enum Answer<E: Env> {
     Fact(Input),
     Read { id: CommandId, prepared: Result<Prepared, LogFailure> },
     Chunk { id: CommandId, prepared: Box<PreparedChunk> },
+    Rows { id: CommandId, prepared: Box<PreparedRows> },
     Netted { attempt: AttemptId, netted: Result<Box<Netted>, String>, rows: u64 },
     Wrote { attempt: AttemptId, outcome: WriteOutcome, staged: Option<E::Staged> },
     Nothing,
@@ -40,6 +40,10 @@ impl<E: Env> Pump<E> {
             Answer::Chunk { id, prepared } => {
                 let chunk = Box::new(hold_chunk(*prepared, &mut self.store));
                 self.facts.push_back(Fact::Coordinator(Input::ChunkRead { id, chunk }));
+            }
+            Answer::Rows { id, prepared } => {
+                let answer = Box::new(hold_rows(*prepared, &mut self.store));
+                self.facts.push_back(Fact::Coordinator(Input::RowsRead { id, answer }));
             }
             Answer::Netted { attempt, netted, rows } => {
                 let outcome = match netted {
@@ -111,6 +115,10 @@ impl<E: Env> Pump<E> {
                     Err(failure) => failed(id, failure),
                 }
             }),
+            Output::ReadRows { id, table, keys, schema, bytes_max, about } => {
+                let about = about.into_iter().collect();
+                self.read_rows(id, RowsWanted { table, keys, schema, bytes_max, about });
+            }
             Output::ReleaseBatch { batch } => {
                 // A wrong release shows in the comparison that follows every step.
                 let _ = self.store.release(batch);
@@ -160,15 +168,14 @@ impl<E: Env> Pump<E> {
     pub(crate) fn carry_out_for_worker(&mut self, output: WorkerOutput) {
         let env = self.env.clone();
         match output {
-            WorkerOutput::Net { attempt, part, rows, first_version } => {
-                let slices: Option<Vec<Slice>> = rows.iter().map(|range| self.store.slice(range)).collect();
+            WorkerOutput::Net { attempt, part, rows, first_version, fills } => {
+                let filling = Filling::of(&self.store, &rows, fills);
                 let keeps_every_row = env.keeps_every_row(&part.table);
-                let schema = slices.as_ref().and_then(|slices| slices.first()).map(|slice| &slice.batch.schema);
-                let filter = schema.and_then(|schema| env.filter(schema));
+                let filter = filling.schema().and_then(|schema| env.filter(schema));
                 let rows = rows.iter().map(|range| u64::from(range.count())).sum();
                 let work = async move {
                     let netted =
-                        env.compute(Box::new(move || net(slices, keeps_every_row, filter.as_deref(), first_version))).await;
+                        env.compute(Box::new(move || net(filling, keeps_every_row, filter.as_deref(), first_version))).await;
                     Answer::Netted { attempt, netted, rows }
                 };
                 self.lanes.run(work.boxed());
@@ -196,7 +203,8 @@ impl<E: Env> Pump<E> {
         if let Some(restart) = &restart {
             self.divided.clone_from(&restart.divided);
         }
-        let (env, telling) = (self.env.clone(), Telling { divided: self.divided.clone(), keys_of });
+        let telling = Telling { divided: self.divided.clone(), keys_of, reads_rows: self.env.reads_rows() };
+        let env = self.env.clone();
         let work = async move {
             let prepared = match env.read_log(restart.as_ref(), bytes_max).await {
                 Ok(chunk) if chunk.batches.is_empty() => prepare(chunk, &telling),
@@ -217,6 +225,21 @@ impl<E: Env> Pump<E> {
             };
             match prepared {
                 Ok(prepared) => Answer::Chunk { id, prepared: Box::new(prepared) },
+                Err(failure) => Answer::Fact(failed(id, failure)),
+            }
+        };
+        self.lanes.run(work.boxed());
+    }
+
+    fn read_rows(&mut self, id: CommandId, wanted: RowsWanted) {
+        let (env, keys) = (self.env.clone(), wanted.keys.clone());
+        let work = async move {
+            let prepared = match env.read_rows(wanted).await {
+                Ok(again) => env.compute(Box::new(move || prepare_rows(again, &keys))).await.map_err(Failure::Refused),
+                Err(failure) => Err(failure),
+            };
+            match prepared {
+                Ok(prepared) => Answer::Rows { id, prepared: Box::new(prepared) },
                 Err(failure) => Answer::Fact(failed(id, failure)),
             }
         };
@@ -250,30 +273,6 @@ fn failed(id: CommandId, failure: Failure) -> Input {
     match failure {
         Failure::Transient(why) => Input::Failed { id, why },
         Failure::Refused(why) => Input::Refused { id, why },
-    }
-}
-
-/// One image a key, or every row; what can't be netted is said for people.
-fn net(
-    slices: Option<Vec<Slice>>,
-    keeps_every_row: bool,
-    filter: Option<&Filter>,
-    first: Version,
-) -> Result<Box<Netted>, String> {
-    let Some(slices) = slices else { return Err("rows are missing from the row store: a fault in urutau itself".into()) };
-    let numbering = Numbering { incarnation: first.incarnation(), first: first.sequence() };
-    let outcome = match keeps_every_row {
-        true => rows::net::append(&slices, numbering),
-        false => rows::net::net_matching(&slices, numbering, filter),
-    };
-    match outcome {
-        Ok(rows::net::NetOutcome::Netted(netted)) => Ok(netted),
-        Ok(rows::net::NetOutcome::Holes(holes)) => {
-            let holes: Vec<String> = holes.iter().map(ToString::to_string).collect();
-            Err(format!("{}. Have the source send whole rows: an unknown value is never replaced by null", holes.join("; ")))
-        }
-        Err(error @ NetError::Nothing) => Err(format!("{error}: a fault in urutau itself")),
-        Err(error) => Err(error.to_string()),
     }
 }
 

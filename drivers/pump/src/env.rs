@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::coordinator::{ChunkRange, Coordinator, Restart, Visibility};
-use kernel::id::{AttemptId, Bound, CommitId, Incarnation, Session, TableName, Token, TransactionName};
+use kernel::id::{AttemptId, Bound, CommitId, EncodedKey, Incarnation, Session, TableName, Token, TransactionName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::{Coordinate, LogIdentity, Position, Transaction};
 use kernel::state::{PipelineState, TableState};
@@ -44,7 +44,7 @@ pub struct Chunk {
     pub batches: Vec<Arc<ChangeBatch>>,
     /// What happened, in log order, with references into `batches`.
     pub events: Vec<ChunkEvent>,
-    /// How visibility calls the transactions of these events, where the source's tables can be read in chunks.
+    /// How visibility calls the transactions of these events, where the source's tables can be read beside its log.
     pub names: BTreeMap<Transaction, TransactionName>,
     /// Nothing will ever come after these events.
     pub finished: bool,
@@ -78,6 +78,36 @@ pub struct SnapshotChunk {
     pub fence: Position,
     /// What the rows look like, as it is stored with the table's state.
     pub schema: String,
+    /// The log of the server that answered.
+    pub identity: LogIdentity,
+}
+
+/// Which rows of a table are wanted again, for values that updates left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowsWanted {
+    /// The table.
+    pub table: TableName,
+    /// Their keys.
+    pub keys: Vec<EncodedKey>,
+    /// The schema that they must be of, where it ever changed.
+    pub schema: Option<String>,
+    /// About so many bytes.
+    pub bytes_max: u64,
+    /// Transactions of which the answer says whether its snapshot provably saw them.
+    pub about: BTreeSet<TransactionName>,
+}
+
+/// What reading rows again brought.
+#[derive(Clone, Debug)]
+pub struct RowsAgain {
+    /// Those that are there, in any order; a key that was not asked for counts for nothing. `None` if there are none.
+    pub rows: Option<Arc<ChangeBatch>>,
+    /// Which of the keys, by their place, no row has. One that is neither here nor among the rows was not read.
+    pub gone: Vec<usize>,
+    /// What the snapshot saw that the rows are of.
+    pub visibility: Visibility,
+    /// Where the log ended after the read.
+    pub fence: Position,
     /// The log of the server that answered.
     pub identity: LogIdentity,
 }
@@ -233,6 +263,12 @@ pub trait Env: Send + Sync + 'static {
 
     /// What a new snapshot of the source sees.
     async fn read_visibility(&self, about: &BTreeSet<TransactionName>, unfinished: bool) -> Result<Visibility, Failure>;
+
+    /// Can rows be read again by their keys? Else a value that a row does not carry must be in an earlier row of its checkpoint.
+    fn reads_rows(&self) -> bool;
+
+    /// Reads rows of a table again by their keys, in one snapshot.
+    async fn read_rows(&self, wanted: RowsWanted) -> Result<RowsAgain, Failure>;
 
     /// Lets the source forget.
     async fn acknowledge(&self, session: Session, upto: &Position);

@@ -1,10 +1,10 @@
 //! From what was read to the facts that a machine takes: keys encoded once, digests, rows divided where a cut divides; of tables
-//! whose snapshot is read, whose keys the rows of the log are.
+//! whose snapshot is read, or whose rows lack values, whose keys the rows of the log are and what each tells of its key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::coordinator::{ChunkAnswer, HeldBatch, LogEvent, RowRange, Touched};
+use kernel::coordinator::{ChunkAnswer, HeldBatch, LogEvent, RowRange, Told, Touched};
 use kernel::id::{EncodedKey, TableName, TransactionName};
 use kernel::outcome::LogFailure;
 use kernel::position::{Coordinate, Transaction};
@@ -39,6 +39,17 @@ pub(crate) struct Telling {
     pub(crate) divided: Divided,
     /// Tables whose rows come with their keys.
     pub(crate) keys_of: Vec<TableName>,
+    /// Can rows be read again for values that they lack? Else the machine hears of none: netting finds them, or refuses the part.
+    pub(crate) reads_rows: bool,
+}
+
+/// What the transactions and tables of a read are, for what is told of rows.
+struct Context<'a> {
+    batches: &'a [(Arc<ChangeBatch>, Arc<EncodedKeys>)],
+    names: &'a BTreeMap<Transaction, TransactionName>,
+    telling: &'a Telling,
+    /// Tables of which a row before lacked a value.
+    lacking: BTreeSet<TableName>,
 }
 
 /// Encodes keys and computes digests: the long part, for a core of its own.
@@ -49,33 +60,45 @@ pub(crate) fn prepare(chunk: Chunk, telling: &Telling) -> Result<Prepared, LogFa
         batches.push((batch, Arc::new(keys)));
     }
     let mut events = Vec::with_capacity(chunk.events.len());
+    let mut context = Context { batches: &batches, names: &chunk.names, telling, lacking: BTreeSet::new() };
     for event in chunk.events {
-        prepare_event(event, &batches, &chunk.names, telling, &mut events)?;
+        prepare_event(event, &mut context, &mut events)?;
     }
     Ok(Prepared { batches, events, finished: chunk.finished })
 }
 
-fn prepare_event(
-    event: ChunkEvent,
-    batches: &[(Arc<ChangeBatch>, Arc<EncodedKeys>)],
-    names: &BTreeMap<Transaction, TransactionName>,
-    telling: &Telling,
-    events: &mut Vec<PreparedEvent>,
-) -> Result<(), LogFailure> {
+impl Context<'_> {
+    /// How visibility calls the transaction, where the table's keys are wanted.
+    fn by(&self, table: &TableName, transaction: &Transaction) -> Result<Option<TransactionName>, LogFailure> {
+        if !self.telling.keys_of.contains(table) && !self.lacking.contains(table) {
+            return Ok(None);
+        }
+        self.names.get(transaction).cloned().map(Some).ok_or_else(|| nameless(table, transaction))
+    }
+
+    /// What rows tell of their keys.
+    fn told(&self, batch: &ChangeBatch, rows: std::ops::Range<usize>) -> Vec<Told> {
+        let mut told = rows::told::told(batch, rows);
+        if !self.telling.reads_rows {
+            told.iter_mut().filter(|told| told.lacks()).for_each(|told| *told = Told::Whole);
+        }
+        told
+    }
+}
+
+fn prepare_event(event: ChunkEvent, context: &mut Context<'_>, events: &mut Vec<PreparedEvent>) -> Result<(), LogFailure> {
     let other = |event| PreparedEvent::Other(event);
-    // How visibility calls the transaction, where the table's keys are asked for.
-    let by = |table: &TableName, transaction: &Transaction| match telling.keys_of.contains(table) {
-        false => Ok(None),
-        true => names.get(transaction).cloned().map(Some).ok_or_else(|| nameless(table, transaction)),
-    };
     events.push(match event {
         ChunkEvent::Rows { batch, rows, transaction } => {
-            let Some((rows_of, keys)) = batches.get(batch).filter(|(b, _)| rows.end <= b.rows()) else {
+            let Some((rows_of, keys)) = context.batches.get(batch).filter(|(b, _)| rows.end <= b.rows()) else {
                 return Err(outside(batch, &transaction));
             };
             let table = &rows_of.schema.table;
-            let by = by(table, &transaction)?;
-            for rows in divide(rows_of, rows, table, &transaction, &telling.divided) {
+            if context.telling.reads_rows && rows::told::lacks_values(rows_of, rows.clone()) {
+                context.lacking.insert(table.clone());
+            }
+            let by = context.by(table, &transaction)?;
+            for rows in divide(rows_of, rows, table, &transaction, &context.telling.divided) {
                 let (Some(first), Some(last)) = (coordinate(rows_of, rows.start), coordinate(rows_of, rows.end.wrapping_sub(1)))
                 else {
                     continue;
@@ -84,18 +107,21 @@ fn prepare_event(
                 let bytes = rows_of.bytes().saturating_mul(rows.len() as u64) / (rows_of.rows().max(1) as u64);
                 let range = RowRange { batch: kernel::id::BatchId(0), rows: to_u32(rows.start)..to_u32(rows.end) };
                 let (table, transaction) = (table.clone(), transaction.clone());
-                let touched = by.clone().map(|by| Box::new(Touched { by, keys: encoded(keys, rows.clone()) }));
+                let touched = by.clone().map(|by| {
+                    let (keys, told) = (encoded(keys, rows.clone()), context.told(rows_of, rows));
+                    Box::new(Touched { by, keys, told })
+                });
                 let event = LogEvent::Rows { table, transaction, rows: range, bytes, first, last, digest, touched };
                 events.push(PreparedEvent::Rows { batch, event });
             }
             return Ok(());
         }
         ChunkEvent::Truncated { table, transaction, coordinate } => {
-            let by = by(&table, &transaction)?;
+            let by = context.by(&table, &transaction)?;
             other(LogEvent::Truncated { table, transaction, coordinate, by })
         }
         ChunkEvent::Schema { table, transaction, coordinate, schema } => {
-            let by = by(&table, &transaction)?;
+            let by = context.by(&table, &transaction)?;
             other(LogEvent::Schema { table, transaction, coordinate, schema, by })
         }
         ChunkEvent::Refused { table, transaction, coordinate, why } => {
@@ -157,7 +183,7 @@ pub(crate) fn hold_chunk(prepared: PreparedChunk, store: &mut RowStore) -> Chunk
 }
 
 /// Keys as the machines know them.
-fn encoded(keys: &EncodedKeys, rows: std::ops::Range<usize>) -> Vec<EncodedKey> {
+pub(crate) fn encoded(keys: &EncodedKeys, rows: std::ops::Range<usize>) -> Vec<EncodedKey> {
     rows.map(|row| EncodedKey::from(keys.key(row))).collect()
 }
 
@@ -183,7 +209,7 @@ fn coordinate(batch: &ChangeBatch, row: usize) -> Option<Coordinate> {
     batch.tail.coordinates.get(row).copied()
 }
 
-fn to_u32(rows: usize) -> u32 {
+pub(crate) fn to_u32(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }
 
@@ -192,7 +218,7 @@ fn broken_key(batch: &ChangeBatch, why: &str) -> LogFailure {
     LogFailure::Config { why: broken_key_text(batch, why) }
 }
 
-fn broken_key_text(batch: &ChangeBatch, why: &str) -> String {
+pub(crate) fn broken_key_text(batch: &ChangeBatch, why: &str) -> String {
     format!(
         "table {}: the source driver delivered a row whose key can't be encoded: {why}. This is a fault of the driver",
         batch.schema.table
@@ -201,7 +227,7 @@ fn broken_key_text(batch: &ChangeBatch, why: &str) -> String {
 
 fn nameless(table: &TableName, transaction: &Transaction) -> LogFailure {
     let why = format!(
-        "table {table}: the source driver reads it in chunks, and does not say how visibility calls transaction {transaction:?}. This is \
+        "table {table}: the source driver reads it beside its log, and does not say how visibility calls transaction {transaction:?}. This is \
          a fault of the driver"
     );
     LogFailure::Config { why }

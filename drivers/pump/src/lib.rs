@@ -8,6 +8,7 @@
 //! It knows no runtime: `host` drives it on tokio, a simulator in a world of its own.
 #![deny(missing_docs)]
 
+mod again;
 mod carry;
 mod env;
 mod intake;
@@ -26,7 +27,7 @@ use kernel::worker::{Worker, WorkerInput};
 use rows::Netted;
 use rows::store::RowStore;
 
-pub use env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
+pub use env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, RowsAgain, RowsWanted, SnapshotChunk, SnapshotRead};
 
 use carry::Answer;
 use intake::Divided;

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, UInt64Array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
+use arrow_select::take::take_record_batch;
 use kernel::id::TableName;
 use kernel::position::{Coordinate, Transaction};
 
@@ -96,6 +97,32 @@ impl ChangeBatch {
     /// Was the value of this row and column not sent?
     pub fn is_absent(&self, column: usize, row: usize) -> bool {
         self.absent.get(column).and_then(Option::as_ref).is_some_and(|rows| rows.value(row))
+    }
+
+    /// These rows alone, in this order, which must be that of the batch.
+    pub fn pick(&self, rows: &[usize]) -> Result<Self, ArrowError> {
+        let places: UInt64Array = rows.iter().map(|row| *row as u64).collect();
+        let data = take_record_batch(&self.data, &places)?;
+        let absent = self
+            .absent
+            .iter()
+            .map(|marks| marks.as_ref().map(|marks| BooleanBuffer::collect_bool(rows.len(), |at| marks.value(rows[at]))));
+        let (mut transactions, mut end) = (Vec::new(), 0);
+        for run in &self.tail.transactions {
+            let start = end;
+            end += run.rows;
+            let rows = rows.iter().filter(|row| (start..end).contains(*row)).count();
+            if rows > 0 {
+                transactions.push(TransactionRun { rows, ..run.clone() });
+            }
+        }
+        let tail = Tail {
+            operations: rows.iter().map(|row| self.tail.operations[*row]).collect(),
+            coordinates: rows.iter().map(|row| self.tail.coordinates[*row]).collect(),
+            transactions,
+            ..self.tail.clone()
+        };
+        Ok(Self { schema: Arc::clone(&self.schema), data, absent: absent.collect(), tail })
     }
 
     /// Bytes of memory, near enough for a budget.

@@ -18,6 +18,7 @@
 //! seed 0) are stored: they never change.
 
 mod column;
+mod decode;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
@@ -26,6 +27,7 @@ use twox_hash::XxHash3_64;
 use crate::cast::{CastError, read_text};
 use crate::schema::{Column, TableSchema, Type};
 use column::KeyColumn;
+pub use decode::{DecodeError, decode};
 
 /// The encoded keys of the rows of a batch, in order, with a hash of each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -24,6 +24,7 @@ pub mod schema;
 pub mod shape;
 pub mod store;
 mod text;
+pub mod told;
 pub mod value;
 
 /// Rows in columns: what drivers hand over and get.
@@ -31,7 +32,7 @@ pub use arrow_array::RecordBatch;
 pub use batch::{BatchProblem, ChangeBatch, MalformedBatch, Operation, RowPhase, Slice, Tail, TransactionRun};
 pub use digest::row_digests;
 pub use key::{EncodedKeys, KeyError};
-pub use net::{NetOutcome, Netted, Numbering};
+pub use net::{NetOutcome, Netted, Numbering, ReadAgain};
 pub use schema::{Column, ColumnChange, TableSchema, Type};
 pub use store::{RowStore, StoredBatch};
 pub use value::ValuePolicy;

@@ -10,6 +10,7 @@
 //! new one: one row that moved. What it does not say of a value is what the row had before it moved.
 
 mod absent;
+mod again;
 mod gather;
 mod located;
 mod survivors;
@@ -27,6 +28,7 @@ use crate::filter::Filter;
 use crate::key::EncodedKeys;
 use crate::schema::TableSchema;
 use absent::Sources;
+use again::{Again, Filled};
 use located::Located;
 use survivors::History;
 
@@ -105,6 +107,17 @@ impl fmt::Display for Hole {
     }
 }
 
+/// What was read again for a key whose last image lacks values, as the kernel's `Fill` says it: this key takes of it, and no other.
+#[derive(Clone, Debug)]
+pub struct ReadAgain<'a> {
+    /// The encoded key.
+    pub key: &'a [u8],
+    /// Its one row, with every value; `None` if there was none.
+    pub row: Option<Slice>,
+    /// All of the row is taken as it was read, or its absence, and not only what the image lacks.
+    pub whole: bool,
+}
+
 /// Why rows cannot be netted: a fault of ours or of a driver, but for `TooLarge`.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
@@ -160,6 +173,12 @@ pub enum NetError {
         /// The number of the first.
         first: u64,
     },
+    /// A row that was read again is not the one row of the key that it is for.
+    #[error("table {table}: what was read again for a key is another key's row, or not one row")]
+    ReadAgain {
+        /// The table.
+        table: TableName,
+    },
     /// Arrow could not put the columns together, for example because text of one column exceeds 2 GiB.
     #[error("table {table}: the rows of a checkpoint cannot be put together: {source}; smaller checkpoints may help")]
     Arrow {
@@ -178,15 +197,28 @@ pub fn net(slices: &[Slice], numbering: Numbering) -> Result<NetOutcome, NetErro
 
 /// The same for a target that holds only the rows that match: of a key whose final image does not, its delete.
 pub fn net_matching(slices: &[Slice], numbering: Numbering, filter: Option<&Filter>) -> Result<NetOutcome, NetError> {
-    let rows = Located::new(slices, numbering)?;
+    net_filled(slices, numbering, filter, &[])
+}
+
+/// The same, where rows were read again for what images lack. An image that lacks nothing takes nothing of them. Versions, keys and
+/// what the log said of each row are as they would be without.
+pub fn net_filled(
+    slices: &[Slice],
+    numbering: Numbering,
+    filter: Option<&Filter>,
+    read: &[ReadAgain<'_>],
+) -> Result<NetOutcome, NetError> {
+    let mut rows = Located::new(slices, numbering)?;
     if rows.schema.key.is_empty() {
         return Err(NetError::NoKey { table: rows.schema.table.clone() });
     }
+    let again = Again::place(&mut rows, read)?;
     let absent = absent::columns(&rows);
     let history = History::of(&rows, !absent.is_empty());
-    let (mut upserts, mut deletes) = history.survivors(&rows);
+    let (upserts, deletes) = history.survivors(&rows);
 
-    let sources = Sources::find(&rows, &history, &absent);
+    let mut sources = Sources::find(&rows, &history, &absent);
+    let Filled { mut upserts, mut images, mut deletes } = again.fill(&rows, &mut sources, upserts, deletes);
     if let Some(filter) = filter {
         if *filter.schema() != *rows.schema {
             let (table, other) = (rows.schema.table.clone(), filter.schema().table.clone());
@@ -196,13 +228,15 @@ pub fn net_matching(slices: &[Slice], numbering: Numbering, filter: Option<&Filt
         if !holes.is_empty() {
             return Ok(NetOutcome::Holes(holes));
         }
-        let columns = gather::columns(&rows, &upserts, &sources, filter.columns())?;
+        let columns = gather::columns(&rows, &upserts, &images, &sources, filter.columns())?;
         let matching = filter.matching(upserts.len(), &|column| Arc::clone(&columns[&column]));
         let removed = upserts.iter().zip(&matching).filter(|(_, matches)| !matches).map(|(number, _)| *number);
         deletes.extend(removed);
         deletes.sort_unstable();
-        let mut matching = matching.iter();
-        upserts.retain(|_| matching.next() == Some(true));
+        for rows in [&mut upserts, &mut images] {
+            let mut matching = matching.iter();
+            rows.retain(|_| matching.next() == Some(true));
+        }
     }
     let holes = sources.holes(&rows, &upserts);
     if !holes.is_empty() {
@@ -210,12 +244,12 @@ pub fn net_matching(slices: &[Slice], numbering: Numbering, filter: Option<&Filt
     }
     Ok(NetOutcome::Netted(Box::new(Netted {
         schema: Arc::clone(rows.schema),
-        upserts: gather::data(&rows, &upserts, &sources)?,
+        upserts: gather::data(&rows, &upserts, &images, &sources)?,
         upsert_keys: gather::keys(&rows, &upserts),
         upsert_versions: gather::versions(&upserts, numbering),
         upsert_tail: gather::tail(&rows, &upserts),
         upsert_reads: gather::reads(&rows, &upserts),
-        deletes: gather::data(&rows, &deletes, &Sources::default())?,
+        deletes: gather::data(&rows, &deletes, &deletes, &Sources::default())?,
         delete_keys: gather::keys(&rows, &deletes),
         delete_versions: gather::versions(&deletes, numbering),
     })))
@@ -236,7 +270,7 @@ pub fn append(slices: &[Slice], numbering: Numbering) -> Result<NetOutcome, NetE
         return Ok(NetOutcome::Holes(holes));
     }
     Ok(NetOutcome::Netted(Box::new(Netted {
-        upserts: gather::data(&rows, &all, &sources.but_for_deletes(&rows))?,
+        upserts: gather::data(&rows, &all, &all, &sources.but_for_deletes(&rows))?,
         upsert_versions: gather::versions(&all, numbering),
         upsert_tail: gather::tail(&rows, &all),
         upsert_reads: gather::reads(&rows, &all),

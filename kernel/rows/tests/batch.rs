@@ -116,3 +116,20 @@ fn the_digest_tells_rows_apart_by_coordinate_operation_and_key_only() {
     assert_ne!(of(row(Delete, (100, 0), 1, "new", 150)), one);
     assert_ne!(of(row(Insert, (100, 0), 2, "new", 150)), one);
 }
+
+#[test]
+fn rows_are_picked_with_what_the_log_says_of_each() {
+    let rows = [
+        row(Insert, (1, 0), 1, "new", 1),
+        row(Update, (2, 0), 2, "paid", 2).without_total(),
+        row(Update, (1, 0), 3, "open", 3).of(5),
+        row(Insert, (2, 0), 4, "last", 4).of(6),
+    ];
+    let picked = batch(&rows).pick(&[1, 3]).unwrap();
+    picked.check().unwrap();
+    let alone = batch(&[rows[1].clone(), rows[3].clone()]);
+    assert_eq!((picked.data, picked.absent[2].clone()), (alone.data, alone.absent[2].clone()));
+    assert_eq!((picked.tail.operations, picked.tail.coordinates), (alone.tail.operations, alone.tail.coordinates));
+    assert_eq!(picked.tail.transactions, alone.tail.transactions);
+    assert_eq!(batch(&rows).pick(&[]).unwrap().rows(), 0);
+}

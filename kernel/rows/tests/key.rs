@@ -9,7 +9,7 @@ use arrow_array::*;
 use arrow_buffer::i256;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use rows::key::{KeyError, hash};
+use rows::key::{DecodeError, KeyError, decode, hash};
 use rows::{Column, EncodedKeys, TableSchema, Type};
 
 fn kind(text: &str) -> Type {
@@ -412,6 +412,36 @@ proptest! {
         let plain = encode_one(&row, &types, 0);
         for form in 1..12 {
             prop_assert_eq!(&encode_one(&row, &types, form), &plain, "{:?} {:?} form {}", types, row, form);
+        }
+    }
+
+    #[test]
+    fn a_key_is_decoded_to_what_it_was_encoded_from((types, first, second) in two_keys()) {
+        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false });
+        // Backwards, so that the order of the key is not that of the table.
+        let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).rev().collect()).unwrap();
+        let (types, mut keys): (Vec<Type>, _) = (types.into_iter().rev().collect(), EncodedKeys::empty(0));
+        for row in [first, second] {
+            let row: Vec<Value> = row.into_iter().rev().collect();
+            keys.push(encode_one(&row, &types, 0).key(0));
+        }
+        let decoded = decode(&schema, &keys.iter().collect::<Vec<_>>()).unwrap();
+        prop_assert_eq!(decoded.num_rows(), 2);
+        prop_assert_eq!(EncodedKeys::encode_columns(decoded.columns(), &types).unwrap(), keys);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_never_panics((types, row, _) in two_keys(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false });
+        let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).collect()).unwrap();
+        let whole = encode_one(&row, &types, 0).key(0).to_vec();
+        let cut = &whole[..whole.len() - 1];
+        prop_assert!(matches!(decode(&schema, &[cut]), Err(DecodeError::Bytes { key: 0, .. })), "cut short");
+        let longer = [&whole[..], &[7]].concat();
+        prop_assert!(matches!(decode(&schema, &[&whole[..], &longer[..]]), Err(DecodeError::Longer { key: 1 })), "longer");
+        if let Ok(decoded) = decode(&schema, &[&bytes[..]]) {
+            let again = EncodedKeys::encode_columns(decoded.columns(), &types).unwrap();
+            prop_assert_eq!(again.key(0), &bytes[..], "one encoding a value");
         }
     }
 

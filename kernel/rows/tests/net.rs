@@ -7,8 +7,8 @@ use std::sync::Arc;
 use kernel::id::{Incarnation, Version};
 use kernel::position::Coordinate;
 use rows::Operation::{Delete, Insert, Read, Update};
-use rows::net::{Hole, NetError, ReadRun, append, net};
-use rows::{ChangeBatch, EncodedKeys, NetOutcome, Netted, Numbering, RowPhase, Slice, TableSchema, TransactionRun};
+use rows::net::{Hole, NetError, ReadRun, append, net, net_filled};
+use rows::{ChangeBatch, EncodedKeys, NetOutcome, Netted, Numbering, ReadAgain, RowPhase, Slice, TableSchema, TransactionRun};
 use shop::{Row, data, delete, row, schema, slice, transaction};
 
 const NUMBERING: Numbering = Numbering { incarnation: Incarnation(3), first: 500 };
@@ -323,4 +323,42 @@ fn slices_without_rows_net_to_nothing() {
     let netted = netted(net(&[part(&one, 1..1)], NUMBERING));
     assert!(netted.is_empty());
     assert_eq!((netted.upserts.num_rows(), netted.upserts.schema()), (0, Arc::new(schema().arrow())));
+}
+
+fn key(id: i64) -> [u8; 8] {
+    (id ^ i64::MIN).to_be_bytes()
+}
+
+#[test]
+fn a_row_that_was_read_again_fills_what_its_key_lacks_and_nothing_else() {
+    let log = [row(Update, (1, 0), 1, "paid", 5).without_total(), row(Update, (2, 0), 2, "open", 6).without_total()];
+    let read = slice(&[row(Read, (0, 0), 1, "older", 10), row(Read, (1, 0), 2, "later", 20)]);
+    let (one, two) = (key(1), key(2));
+    let of = |at: usize| Some(Slice { rows: at..at + 1, ..read.clone() });
+    let first = ReadAgain { key: &one, row: of(0), whole: false };
+    let slices = [slice(&log)];
+    let lacking = holes(net_filled(&slices, NUMBERING, None, std::slice::from_ref(&first)));
+    assert_eq!(lacking.iter().map(|hole| hole.rows).collect::<Vec<_>>(), [1], "the other key still lacks it");
+
+    let netted = netted(net_filled(&slices, NUMBERING, None, &[first, ReadAgain { key: &two, row: of(1), whole: true }]));
+    assert_eq!(netted.upserts, data(&[row(Update, (1, 0), 1, "paid", 10), row(Update, (2, 0), 2, "later", 20)]));
+    assert_eq!(sequences(&netted.upsert_versions), [500, 501]);
+}
+
+#[test]
+fn a_key_that_was_gone_when_it_was_read_is_deleted_under_its_rows_version() {
+    let log = [row(Update, (1, 0), 1, "paid", 5).without_total(), row(Insert, (2, 0), 2, "new", 6)];
+    let one = key(1);
+    let netted = netted(net_filled(&[slice(&log)], NUMBERING, None, &[ReadAgain { key: &one, row: None, whole: true }]));
+    assert_eq!((ids(&netted.upsert_keys), ids(&netted.delete_keys)), (vec![2], vec![1]));
+    assert_eq!(sequences(&netted.delete_versions), [500]);
+}
+
+#[test]
+fn a_row_read_for_another_key_is_an_error() {
+    let log = [row(Update, (1, 0), 1, "paid", 5).without_total()];
+    let read = slice(&[row(Read, (0, 0), 2, "other", 10)]);
+    let one = key(1);
+    let outcome = net_filled(&[slice(&log)], NUMBERING, None, &[ReadAgain { key: &one, row: Some(read), whole: false }]);
+    assert!(matches!(outcome, Err(NetError::ReadAgain { .. })), "{outcome:?}");
 }

@@ -13,8 +13,8 @@ use kernel::id::{Incarnation, Version};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rows::Operation::{Delete, Insert, Read, Update};
-use rows::net::{append, net};
-use rows::{NetOutcome, Netted, Numbering, Operation, Slice};
+use rows::net::{append, net, net_filled};
+use rows::{NetOutcome, Netted, Numbering, Operation, ReadAgain, Slice};
 use shop::{Cell, Row, slice};
 
 const NUMBERING: Numbering = Numbering { incarnation: Incarnation(2), first: 9 };
@@ -238,6 +238,102 @@ fn netting_equals_replaying_row_by_row() {
                     prop_assert_eq!(holes, model.holes());
                     Ok(())
                 }
+            }
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    for (class, count) in seen.take() {
+        assert!(count * 20 >= cases, "only {count} of {cases} cases have {class}");
+    }
+}
+
+/// What a reading of a key brings.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Reading {
+    /// The row as it truly is: only what lacks is taken.
+    Exact,
+    /// A later row, taken whole.
+    Later,
+    /// No row: it is gone later.
+    Gone,
+}
+
+fn reading() -> impl Strategy<Value = Reading> {
+    prop_oneof![3 => Just(Reading::Exact), 1 => Just(Reading::Later), 1 => Just(Reading::Gone)]
+}
+
+/// Rows of these ids as a read brings them, one batch for all.
+fn read_rows(rows: &[(i64, Values)]) -> Slice {
+    let row = |(n, (id, (status, total))): (usize, &(i64, Values))| {
+        let (status, total) = (status.clone(), total.clone());
+        Row { operation: Read, transaction: 0, coordinate: (n as u64, 0), id: *id, status, total }
+    };
+    slice(&rows.iter().enumerate().map(row).collect::<Vec<_>>())
+}
+
+#[test]
+fn netting_with_rows_that_were_read_again_equals_replaying_with_the_true_values() {
+    let cases = 3_000;
+    let seen: RefCell<BTreeMap<&str, u32>> = RefCell::default();
+    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let cuts = || prop::collection::btree_set(0usize..40, 0..6);
+    let before = prop::collection::vec(whole(), 5);
+    let readings = prop::collection::vec(reading(), 32);
+    let strategy = (before, readings, prop::collection::vec(step(), 1..25), cuts(), cuts());
+    runner
+        .run(&strategy, |(before, readings, steps, batches, slices)| {
+            // One model knows what the checkpoint tells, the other what was there before, too.
+            let mut model = Model::default();
+            let mut truth = Model { images: (0..).zip(before).collect(), ..Model::default() };
+            // What a shift moves has to be the same rows in both.
+            let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::ShiftAll(_))).collect();
+            for step in &steps {
+                model.take(step);
+                truth.take(step);
+            }
+            prop_assume!(!model.rows.is_empty());
+            let (mut rows, mut plans) = (vec![], vec![]);
+            let mut expected = Model { last: model.last.clone(), rows: model.rows.clone(), ..Model::default() };
+            for (n, (id, image)) in model.images.iter().enumerate() {
+                let lacks = image.0 == Cell::Absent || image.1 == Cell::Absent;
+                // A row that nobody ever told whole has something, whatever it is.
+                let spare = (Cell::Is("spare".to_owned()), Cell::Is(77));
+                let known = &truth.images[id];
+                let known = (or(&known.0, &spare.0), or(&known.1, &spare.1));
+                let reading = readings[n];
+                let (row, whole, becomes) = match reading {
+                    Reading::Exact => (Some(known.clone()), false, Some(known)),
+                    Reading::Later => {
+                        let later = (Cell::Is("later".to_owned()), Cell::Null);
+                        (Some(later.clone()), true, Some(later))
+                    }
+                    Reading::Gone => (None, true, None),
+                };
+                // An image that lacks nothing takes nothing, whatever was read for it.
+                let becomes = if lacks { becomes } else { Some(image.clone()) };
+                expected.images.extend(becomes.map(|becomes| (*id, becomes)));
+                plans.push((*id, row.is_some().then_some(rows.len()), whole));
+                rows.extend(row.map(|row| (*id, row)));
+                let class = if lacks { reading } else { Reading::Exact };
+                let saw = |what: &'static str, is: bool| *seen.borrow_mut().entry(what).or_default() += u32::from(is);
+                saw("values filled", lacks && class == Reading::Exact);
+                saw("later rows", class == Reading::Later);
+                saw("rows gone", class == Reading::Gone);
+                saw("nothing taken", !lacks && reading != Reading::Exact);
+            }
+            rows.push((99, (Cell::Null, Cell::Null)));
+            let again = read_rows(&rows);
+            let keys: Vec<Vec<u8>> = plans.iter().map(|(id, ..)| (id ^ i64::MIN).to_be_bytes().to_vec()).collect();
+            let of = |((_, row, whole), key): (&(i64, Option<usize>, bool), &'_ Vec<u8>)| {
+                let row = row.map(|row| Slice { rows: row..row + 1, ..again.clone() });
+                (key.clone(), row, *whole)
+            };
+            let owned: Vec<(Vec<u8>, Option<Slice>, bool)> = plans.iter().zip(&keys).map(of).collect();
+            let read: Vec<ReadAgain<'_>> =
+                owned.iter().map(|(key, row, whole)| ReadAgain { key, row: row.clone(), whole: *whole }).collect();
+            let slices = cut(&model.rows, &batches, &slices);
+            match net_filled(&slices, NUMBERING, None, &read).expect("nets") {
+                NetOutcome::Netted(netted) => check_net(&expected, &netted),
+                NetOutcome::Holes(holes) => Err(TestCaseError::fail(format!("{holes:?}"))),
             }
         })
         .unwrap_or_else(|error| panic!("{error}"));

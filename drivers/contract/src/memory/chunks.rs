@@ -15,7 +15,7 @@ use rows::{ChangeBatch, EncodedKeys, Operation, RowPhase, TableSchema, Tail, Tra
 
 use super::MemorySource;
 use super::source::{Change, Log};
-use crate::{ChunkRead, ChunkRequest, Chunks, Error, Kind};
+use crate::{ChunkRead, ChunkRequest, Chunks, Error, Kind, RowsByKey, RowsRead, RowsRequest};
 
 /// How visibility calls a transaction.
 pub(super) fn name(transaction: &Transaction) -> TransactionName {
@@ -61,6 +61,35 @@ impl Chunks for MemorySource {
     }
 }
 
+#[async_trait]
+impl RowsByKey for MemorySource {
+    async fn read_rows(&self, request: &RowsRequest) -> Result<RowsRead, Error> {
+        let log = self.0.lock();
+        let (schema, rows) = visible(&log, &request.table.table)?;
+        let of_key = |place: &usize| request.table.columns.get(*place).map(|column| column.kind.clone());
+        let types: Vec<_> = request.table.key.iter().filter_map(of_key).collect();
+        let keys = EncodedKeys::encode_columns(request.keys.columns(), &types).map_err(|e| broken(&schema, &e.to_string()))?;
+        let (mut there, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (place, key) in keys.iter().enumerate() {
+            match rows.get(key) {
+                None => gone.push(place),
+                Some(row) if there.is_empty() || bytes < request.bytes_max => {
+                    bytes += row.get_array_memory_size() as u64;
+                    there.push(row);
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(RowsRead {
+            rows: (!there.is_empty()).then(|| batch(&schema, there, &log)).transpose()?,
+            gone,
+            visibility: seen(&log, &request.about, false),
+            fence: log.end.clone(),
+            identity: identity(&log),
+        })
+    }
+}
+
 pub(super) fn identity(log: &Log) -> LogIdentity {
     let streams = log.end.streams().map(|(stream, _)| (stream.clone(), log.identity.clone())).collect();
     LogIdentity { streams, coordinates: Some(log.identity.clone()) }
@@ -91,10 +120,10 @@ fn visible(log: &Log, table: &TableName) -> Result<(Arc<TableSchema>, ByKey), Er
     }
     for change in log.transactions.iter().take(shown(log)).flat_map(|logged| &logged.changes) {
         match change {
-            Change::Insert(of, row) | Change::Update(of, row) if of == table => {
+            Change::Insert(of, row) | Change::Update(of, row) | Change::UpdateWithout(of, row, _) if of == table => {
                 rows.insert(key_of(&schema, row)?, row.clone());
             }
-            Change::Rekey(of, old, new) if of == table => {
+            Change::Rekey(of, old, new) | Change::RekeyWithout(of, old, new, _) if of == table => {
                 rows.remove(&key_of(&schema, old)?);
                 rows.insert(key_of(&schema, new)?, new.clone());
             }
@@ -105,7 +134,9 @@ fn visible(log: &Log, table: &TableName) -> Result<(Arc<TableSchema>, ByKey), Er
             Change::Schema(of) if of.table == *table => schema = Arc::clone(of),
             Change::Insert(..)
             | Change::Update(..)
+            | Change::UpdateWithout(..)
             | Change::Rekey(..)
+            | Change::RekeyWithout(..)
             | Change::Delete(..)
             | Change::Truncate(_)
             | Change::Schema(_)

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 use arrow_select::concat::concat_batches;
 use async_trait::async_trait;
 use kernel::id::{Identity, StreamName, TableName, TransactionName};
@@ -16,7 +17,8 @@ use rows::{ChangeBatch, Operation, RowPhase, TableSchema, Tail, TransactionRun};
 
 use super::chunks::{identity, name};
 use crate::{
-    Chunks, Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest,
+    Chunks, Error, Finding, Kind, Limit, LogEvent, LogRead, LogReader, OpenedLog, RowsByKey, Source, SourceTable, Start,
+    TableRequest,
 };
 
 /// One change. Rows are batches of one row, under the schema that the table has at that place of the log.
@@ -28,6 +30,10 @@ pub enum Change {
     Update(TableName, RecordBatch),
     /// A row got another key: the old row, the new one.
     Rekey(TableName, RecordBatch, RecordBatch),
+    /// A row was changed, and the log leaves the values of these columns out, which the row had before.
+    UpdateWithout(TableName, RecordBatch, Vec<usize>),
+    /// A row got another key: the old row, the new one, of which the log leaves the values of these columns out.
+    RekeyWithout(TableName, RecordBatch, RecordBatch, Vec<usize>),
     /// A row is gone.
     Delete(TableName, RecordBatch),
     /// All rows are gone.
@@ -209,6 +215,10 @@ impl Source for MemorySource {
         self.0.lock().older.is_some().then_some(self as &dyn Chunks)
     }
 
+    fn rows_by_key(&self) -> Option<&dyn RowsByKey> {
+        self.0.lock().older.is_some().then_some(self as &dyn RowsByKey)
+    }
+
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
         let mut log = self.0.lock();
         log.acknowledged.join_with(upto);
@@ -290,6 +300,8 @@ struct Building {
 struct BatchRows {
     schema: Arc<TableSchema>,
     rows: Vec<RecordBatch>,
+    /// For each row the columns that the log leaves out.
+    without: Vec<Vec<usize>>,
     operations: Vec<Operation>,
     coordinates: Vec<Coordinate>,
     transactions: Vec<TransactionRun>,
@@ -302,7 +314,10 @@ impl Building {
         let (table, rows) = match change {
             Change::Insert(table, row) => (table, vec![(Operation::Insert, row)]),
             Change::Update(table, row) => (table, vec![(Operation::Update, row)]),
-            Change::Rekey(table, old, new) => (table, vec![(Operation::Delete, old), (Operation::Insert, new)]),
+            Change::UpdateWithout(table, row, _) => (table, vec![(Operation::Update, row)]),
+            Change::Rekey(table, old, new) | Change::RekeyWithout(table, old, new, _) => {
+                (table, vec![(Operation::Delete, old), (Operation::Insert, new)])
+            }
             Change::Delete(table, row) => (table, vec![(Operation::Delete, row)]),
             Change::Truncate(table) if schemas.contains_key(table) => {
                 return self.events.push(LogEvent::Truncated { table: table.clone(), transaction, coordinate: at(0) });
@@ -318,6 +333,12 @@ impl Building {
             }
             Change::Truncate(_) | Change::Refused(..) | Change::Schema(_) | Change::Poison(_) => return,
         };
+        let without: &[usize] = match change {
+            Change::UpdateWithout(_, _, without) | Change::RekeyWithout(_, _, _, without) => without,
+            _ => &[],
+        };
+        // Of an old row the log tells the key.
+        let all = |schema: &TableSchema| (0..schema.columns.len()).filter(|column| !schema.is_key(*column)).collect();
         let Some(schema) = schemas.get(table) else { return };
         let index = self.batch(schema);
         let batch = &mut self.batches[index];
@@ -326,6 +347,11 @@ impl Building {
             batch.operations.push(*operation);
             batch.coordinates.push(at(minor));
             batch.rows.push((*row).clone());
+            batch.without.push(match operation {
+                Operation::Delete if !without.is_empty() => all(schema),
+                Operation::Delete => Vec::new(),
+                Operation::Insert | Operation::Update | Operation::Read => without.to_vec(),
+            });
             self.bytes += row.get_array_memory_size() as u64;
         }
         self.rows += rows.len();
@@ -354,6 +380,7 @@ impl Building {
         self.batches.push(BatchRows {
             schema: Arc::clone(schema),
             rows: Vec::new(),
+            without: Vec::new(),
             operations: Vec::new(),
             coordinates: Vec::new(),
             transactions: Vec::new(),
@@ -380,7 +407,11 @@ impl BatchRows {
             ingest_time: 0,
             phase: RowPhase::Stream,
         };
-        let absent = vec![None; self.schema.columns.len()];
+        let marks = |column: usize| {
+            let marks = BooleanBuffer::collect_bool(self.without.len(), |row| self.without[row].contains(&column));
+            (marks.count_set_bits() > 0).then_some(marks)
+        };
+        let absent = (0..self.schema.columns.len()).map(marks).collect();
         Ok(Arc::new(ChangeBatch { schema: self.schema, data, absent, tail }))
     }
 }

@@ -10,7 +10,8 @@ use contract::kernel::position::{Offset, Position};
 use contract::memory::MemorySource;
 use contract::rows::{ChangeBatch, Operation, TableSchema};
 use contract::{
-    Error, Finding, Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest, async_trait,
+    Error, Finding, Limit, LogEvent, LogRead, LogReader, OpenedLog, RowsByKey, RowsRead, RowsRequest, Source, SourceTable, Start,
+    TableRequest, async_trait,
 };
 
 use crate::sources::MemoryPlace;
@@ -38,6 +39,9 @@ pub(crate) enum Fault {
     RefusesOnce,
     LosesWhatPoisonFollows,
     DescribesInItsOwnOrder,
+    SaysRowsAreGone,
+    ProvesWhatIsNone,
+    FencesTooEarly,
 }
 use Fault::*;
 
@@ -62,6 +66,9 @@ pub(crate) const SOURCE_FAULTS: &[(Fault, &str)] = &[
     (RefusesOnce, "refusals-repeat"),
     (LosesWhatPoisonFollows, "poison-comes-last"),
     (DescribesInItsOwnOrder, "describing-repeats"),
+    (SaysRowsAreGone, "rows-are-read-again-by-key"),
+    (ProvesWhatIsNone, "rows-are-read-again-by-key"),
+    (FencesTooEarly, "rows-are-read-again-by-key"),
 ];
 
 pub(crate) struct BrokenSources(pub(crate) Fault);
@@ -100,7 +107,7 @@ struct BrokenReader {
 #[async_trait]
 impl SourceHarness for BrokenSources {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, poisons: true, discards: true }
+        SourceAbilities { refuses: true, poisons: true, discards: true, reads_rows: true }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {
@@ -193,8 +200,26 @@ impl Source for BrokenSource {
         }))
     }
 
+    fn rows_by_key(&self) -> Option<&dyn RowsByKey> {
+        Some(self)
+    }
+
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {
         self.inner.acknowledge(upto).await
+    }
+}
+
+#[async_trait]
+impl RowsByKey for BrokenSource {
+    async fn read_rows(&self, request: &RowsRequest) -> Result<RowsRead, Error> {
+        let mut read = self.inner.read_rows(request).await?;
+        match self.fault {
+            SaysRowsAreGone => (read.rows, read.gone) = (None, (0..request.keys.num_rows()).collect()),
+            ProvesWhatIsNone => read.visibility.proven.clone_from(&request.about),
+            FencesTooEarly => read.fence = Position::START,
+            _ => {}
+        }
+        Ok(read)
     }
 }
 

@@ -16,14 +16,14 @@ pub(crate) struct MemoryPlace(pub(crate) MemoryLog);
 impl MemoryPlace {
     pub(crate) fn new() -> Self {
         let table = |name: &str| TableSchema { table: TableName::from(name), columns: columns(), key: vec![0] };
-        Self(MemoryLog::new("the log of a test", TABLES.map(table)))
+        Self(MemoryLog::new("the log of a test", TABLES.map(table)).with_rows(&TableName::from(TABLES[0]), []))
     }
 }
 
 #[async_trait]
 impl SourceHarness for MemorySources {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, poisons: true, discards: true }
+        SourceAbilities { refuses: true, poisons: true, discards: true, reads_rows: true }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {

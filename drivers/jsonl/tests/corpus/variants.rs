@@ -167,6 +167,7 @@ pub(crate) fn requests(variant: &Variant, types: &[(&str, &str)]) -> Vec<TableRe
             primary_key: None,
             columns: declared.chain(types).map(|(column, kind)| (column.to_owned(), kind.parse::<Type>().unwrap())).collect(),
             before_is_full: matches!(table, "shop.full_ident" | "shop.toast_full"),
+            keeps_every_row: false,
         }
     };
     tables(variant.name).iter().map(|(table, _)| request(table)).collect()

@@ -114,7 +114,7 @@ impl KeyColumn {
 }
 
 /// From here on an integer takes two words: this many, and what is beyond.
-const LARGE: u64 = i64::MAX as u64;
+pub(super) const LARGE: u64 = i64::MAX as u64;
 
 fn put_large(over: u64, key: &mut Vec<u8>) {
     key.extend_from_slice(&[0xFF; 8]);

@@ -70,6 +70,21 @@ impl Sources {
         self.columns.iter().filter(|(column, _)| is_asked(*column)).filter_map(hole).collect()
     }
 
+    /// Does a row lack a value?
+    pub(super) fn lacks(&self, number: u32) -> bool {
+        self.columns.iter().any(|(_, sources)| sources[number as usize] == NONE)
+    }
+
+    /// A row takes from another one what it lacks, or everything.
+    pub(super) fn take(&mut self, rows: &Located<'_>, number: u32, from: u32, everything: bool) {
+        for (column, sources) in &mut self.columns {
+            let source = &mut sources[number as usize];
+            if everything || *source == NONE {
+                *source = if rows.is_absent(from, *column) { NONE } else { from };
+            }
+        }
+    }
+
     /// The same, but a delete keeps what it carries itself: nothing is filled into an old row.
     pub(super) fn but_for_deletes(mut self, rows: &Located<'_>) -> Self {
         for (_, sources) in &mut self.columns {

@@ -19,9 +19,9 @@ use crate::key::EncodedKeys;
 /// From here on copying a run costs less than copying its rows one by one.
 const RUN_ROWS_MIN: usize = 32;
 
-/// The data columns of the rows, each value from the row that has it.
-pub(super) fn data(rows: &Located<'_>, chosen: &[u32], sources: &Sources) -> Result<RecordBatch, NetError> {
-    let own = Plan::of(rows, chosen);
+/// The data columns of the rows, each value from the row that has it: of a column with absent values as `sources` says, else its image.
+pub(super) fn data(rows: &Located<'_>, chosen: &[u32], images: &[u32], sources: &Sources) -> Result<RecordBatch, NetError> {
+    let own = Plan::of(rows, images);
     let options = RecordBatchOptions::new().with_row_count(Some(chosen.len()));
     (0..rows.schema.columns.len())
         .map(|column| own.filled(rows, chosen, column, sources))
@@ -34,10 +34,11 @@ pub(super) fn data(rows: &Located<'_>, chosen: &[u32], sources: &Sources) -> Res
 pub(super) fn columns(
     rows: &Located<'_>,
     chosen: &[u32],
+    images: &[u32],
     sources: &Sources,
     wanted: &[usize],
 ) -> Result<BTreeMap<usize, ArrayRef>, NetError> {
-    let own = Plan::of(rows, chosen);
+    let own = Plan::of(rows, images);
     wanted
         .iter()
         .map(|column| Ok((*column, own.filled(rows, chosen, *column, sources)?)))

@@ -33,6 +33,8 @@ pub(super) struct Located<'a> {
     pub(super) schema: &'a Arc<TableSchema>,
     pub(super) sources: Vec<Source<'a>>,
     pub(super) places: Vec<Place>,
+    /// So many are the log's. Those behind were read again, and have no version.
+    logged: usize,
 }
 
 impl<'a> Located<'a> {
@@ -42,7 +44,7 @@ impl<'a> Located<'a> {
         let total = slices.iter().map(|slice| slice.rows.len()).sum();
         check_size(schema, total, numbering)?;
 
-        let mut located = Self { schema, sources: Vec::new(), places: Vec::with_capacity(total) };
+        let mut located = Self { schema, sources: Vec::new(), places: Vec::with_capacity(total), logged: 0 };
         let mut known: HashMap<*const ChangeBatch, u32> = HashMap::new();
         let mut last: Option<(*const ChangeBatch, u32)> = None;
         for slice in slices {
@@ -61,7 +63,21 @@ impl<'a> Located<'a> {
             last = Some((pointer, batch));
             located.place(batch, slice.rows.clone())?;
         }
+        located.logged = located.places.len();
         Ok(located)
+    }
+
+    /// Places the one row of a slice that was read again for a key behind all others.
+    pub(super) fn read_again(&mut self, slice: &'a Slice, key: &[u8]) -> Result<u32, NetError> {
+        let known = self.sources.iter().position(|source| std::ptr::eq(source.batch, Arc::as_ptr(&slice.batch)));
+        let batch = match known {
+            Some(batch) => batch as u32,
+            None => self.add(slice)?,
+        };
+        let number = self.places.len() as u32;
+        self.place(batch, slice.rows.clone())?;
+        let is_it = slice.rows.len() == 1 && slice.keys.key(slice.rows.start) == key;
+        if is_it { Ok(number) } else { Err(NetError::ReadAgain { table: self.schema.table.clone() }) }
     }
 
     fn add(&mut self, slice: &'a Slice) -> Result<u32, NetError> {
@@ -90,7 +106,7 @@ impl<'a> Located<'a> {
     }
 
     pub(super) fn numbers(&self) -> Range<u32> {
-        0..self.places.len() as u32
+        0..self.logged as u32
     }
 
     pub(super) fn at(&self, number: u32) -> (&Source<'a>, usize) {

@@ -1,5 +1,6 @@
 //! The laws of sources.
 
+mod again;
 mod places;
 mod reading;
 mod repeats;
@@ -76,6 +77,8 @@ pub struct SourceAbilities {
     pub poisons: bool,
     /// [`SourcePlace::discard`]
     pub discards: bool,
+    /// Its rows can be read again: [`Source::rows_by_key`].
+    pub reads_rows: bool,
 }
 
 /// Checks all laws.
@@ -191,6 +194,13 @@ pub const LAWS: &[SourceLaw] = &[
         statement: "what cannot be read and belongs to no table is an error, after everything before it, on every reading",
         exempt: |can| (!can.poisons).then_some("nothing that can be written is unreadable to this source"),
         run: |harness| Box::pin(repeats::poison_comes_last(harness)),
+    },
+    SourceLaw {
+        name: "rows-are-read-again-by-key",
+        statement: "rows that are asked for by their keys come as they are, each once; of the others it is said that there is none; \
+                    the answer's snapshot provably saw what was finished before, and its fence contains that",
+        exempt: |can| (!can.reads_rows).then_some("this source's rows can't be read again"),
+        run: |harness| Box::pin(again::rows_are_read_again(harness)),
     },
     SourceLaw {
         name: "describing-repeats",

@@ -46,6 +46,7 @@ pub fn request(table: &str) -> TableRequest {
         primary_key: Some(vec!["id".into()]),
         columns: [("id".to_string(), Type::Int64), ("word".to_string(), Type::String)].into(),
         before_is_full: false,
+        keeps_every_row: false,
     }
 }
 
