@@ -176,35 +176,6 @@ fn another_server_is_another_log() {
 }
 
 #[test]
-fn a_large_value_that_was_not_sent_halts_its_table_and_is_never_made_up() {
-    let server = Postgres::start(Release::Fifteen, &[]);
-    let desk = begun(&server, "shop");
-    let large = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 400) n)";
-    server.sql(
-        "shop",
-        &format!(
-            "INSERT INTO orders (id, customer, note) VALUES (1, 'Ada', {large}); INSERT INTO lines VALUES (1, 1, {large}, 1)"
-        ),
-    );
-    until_current(&desk).expect_code(0);
-    // With the whole old row in the log, what was not sent is known.
-    server.sql(
-        "shop",
-        "UPDATE lines SET quantity = 2; UPDATE orders SET customer = 'Bo'; INSERT INTO lines VALUES (2, 1, 'later', 1)",
-    );
-    until_current(&desk).expect_code(3).expect_words(&["postgres-unsent-value", "REPLICA IDENTITY FULL", "'note'"]);
-    let lines = readers::query(
-        &desk.warehouse(),
-        "shop",
-        "lines",
-        &["string_agg(quantity || '/' || length(sku), ' ' ORDER BY order_id)"],
-    );
-    assert_eq!(lines, ["2/12800 1/5"]);
-    let orders = readers::query(&desk.warehouse(), "shop", "orders", &["string_agg(customer || '/' || length(note), ' ')"]);
-    assert_eq!(orders, ["Ada/12800"]);
-}
-
-#[test]
 fn an_added_column_comes_with_the_first_row_that_has_it_and_another_type_halts_the_table_in_front_of_it() {
     let server = Postgres::start(Release::Fifteen, &[]);
     let desk = begun(&server, "shop");

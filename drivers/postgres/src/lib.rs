@@ -7,10 +7,10 @@
 //!   outside of a transaction are positions, so that an idle database does not hold back the log of its neighbours.
 //! - **Rows** come in the server's binary form, one decoder ([`values`]) for all paths. A changed key is a delete and an insert.
 //! - **What is refused.** A value that its column cannot hold, a change whose old row does not tell the key, an update that leaves out
-//!   a large value whose old row is not whole: each halts its table in words.
-//!
+//!   a large value of a row that can't be read again by a key: each halts its table in words.
 //! - **Snapshots** are chunks of a table, read beside the log, each in one short transaction ([`contract::Chunks`]). What a snapshot of
-//!   the server sees decides between its rows and the log's, by the numbers of transactions, which the log tells too.
+//!   the server sees decides between its rows and the log's, by the numbers of transactions, which the log tells too. Rows whose updates
+//!   left large values out are read again in the same way ([`contract::RowsByKey`]).
 //!
 //! Not built yet: snapshots of tables without a unique key that is never null; streamed transactions.
 //!
@@ -22,7 +22,7 @@
 //! (publications); `postgres-table`, `postgres-key`, `postgres-no-key`, `postgres-identity`, `postgres-type`, `postgres-generated`,
 //! `postgres-unsent-value` (tables); `postgres-value`, `postgres-row`, `postgres-schema`, `postgres-renamed`, `postgres-replaced`,
 //! `postgres-batch` (rows); `postgres-select`, `postgres-policies`, `postgres-snapshot-key`, `postgres-locked`, `postgres-bound`,
-//! `postgres-order`, `postgres-another-server` (snapshots).
+//! `postgres-order`, `postgres-key-text`, `postgres-another-server` (snapshots, and rows that are read again).
 #![deny(missing_docs)]
 
 mod catalog;

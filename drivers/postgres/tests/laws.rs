@@ -29,7 +29,7 @@ struct Place {
 #[async_trait]
 impl SourceHarness for Harness {
     fn abilities(&self) -> SourceAbilities {
-        SourceAbilities { refuses: true, poisons: false, discards: true }
+        SourceAbilities { refuses: true, poisons: false, discards: true, reads_rows: true }
     }
 
     async fn fresh(&self) -> Result<Box<dyn SourcePlace>, Error> {

@@ -27,7 +27,13 @@ fn source(server: &Postgres) -> PostgresSource {
 }
 
 async fn read(source: &PostgresSource, columns: BTreeMap<String, Type>) -> (Arc<TableSchema>, Vec<RecordBatch>, Vec<String>) {
-    let request = TableRequest { table: TableName::from("public.everything"), primary_key: None, columns, before_is_full: false };
+    let request = TableRequest {
+        table: TableName::from("public.everything"),
+        primary_key: None,
+        columns,
+        before_is_full: false,
+        keeps_every_row: false,
+    };
     let described = source.describe(&[request], &BTreeMap::new()).await.unwrap();
     let schema = described[0].schema.clone();
     let opened = source.open().await.unwrap();

@@ -32,6 +32,7 @@ struct Operators {
     namespace: String,
     above: String,
     up_to: String,
+    same: String,
 }
 
 impl Walk {
@@ -58,6 +59,17 @@ impl Walk {
     /// Does the key lie below these values, or is it they?
     pub(crate) fn up_to(&self, of: &str, values: &[String]) -> String {
         self.compared(of, &self.operators.up_to, values)
+    }
+
+    /// Is the key what `other` has in columns of these names?
+    pub(crate) fn same(&self, of: &str, other: &str, names: &[String]) -> String {
+        let (namespace, same) = (identifier(&self.operators.namespace), &self.operators.same);
+        let pairs = self.columns.iter().zip(names);
+        let pairs = pairs.map(|(column, name)| {
+            let column = identifier(&column.name);
+            format!("{of}.{column} OPERATOR({namespace}.{same}) {other}.{}", identifier(name))
+        });
+        pairs.collect::<Vec<_>>().join(" AND ")
     }
 
     fn compared(&self, of: &str, operator: &str, values: &[String]) -> String {
@@ -92,8 +104,8 @@ pub(crate) async fn walks(connection: &mut Connection, table: RelationId, key: &
             kind: row.text(5)?.to_owned(),
             collation: row.optional(6).map(str::to_owned),
         });
-        let (namespace, above, up_to) = (row.text(7)?.to_owned(), row.text(8)?.to_owned(), row.text(9)?.to_owned());
-        index.operators.push(Operators { namespace, above, up_to });
+        let text = |place| row.text(place).map(str::to_owned);
+        index.operators.push(Operators { namespace: text(7)?, above: text(8)?, up_to: text(9)?, same: text(10)? });
     }
     let walk = |index: Index| {
         // Columns that do not fit are not among the rows.
@@ -113,7 +125,7 @@ const WALKS: &str = "
                (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.collname)
                 FROM pg_catalog.pg_collation c JOIN pg_catalog.pg_namespace n ON n.oid = c.collnamespace
                 WHERE c.oid = a.attcollation) END,
-           o.nspname, above.oprname, up_to.oprname
+           o.nspname, above.oprname, up_to.oprname, same.oprname
     FROM pg_catalog.pg_index i
     CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
@@ -125,9 +137,12 @@ const WALKS: &str = "
     JOIN pg_catalog.pg_amop s2 ON s2.amopfamily = p.opcfamily AND s2.amopstrategy = 2
          AND s2.amoplefttype = p.opcintype AND s2.amoprighttype = p.opcintype
     JOIN pg_catalog.pg_operator up_to ON up_to.oid = s2.amopopr AND up_to.oprnamespace = above.oprnamespace
+    JOIN pg_catalog.pg_amop s3 ON s3.amopfamily = p.opcfamily AND s3.amopstrategy = 3
+         AND s3.amoplefttype = p.opcintype AND s3.amoprighttype = p.opcintype
+    JOIN pg_catalog.pg_operator same ON same.oid = s3.amopopr AND same.oprnamespace = above.oprnamespace
     JOIN pg_catalog.pg_namespace o ON o.oid = above.oprnamespace";
 
-/// Strategies 2 and 5 are 'up to' and 'above' of trees ('Index Method Strategies', chapter 38.16 of the manual of 15). The order of the
+/// Strategies 2, 3 and 5 are 'up to', 'the same' and 'above' of trees ('Index Method Strategies', chapter 38.16 of the manual of 15). The order of the
 /// table's own `ORDER BY` is that of the type's usual operators and the column's collation. Since 18 a column may be said to be never
 /// null before that was looked at.
 const FIT: &str = "
@@ -150,7 +165,7 @@ mod tests {
             kind: of.split('(').next().unwrap_or_default().to_owned(),
             collation: collation.map(str::to_owned),
         };
-        let operators = Operators { namespace: "pg_catalog".into(), above: ">".into(), up_to: "<=".into() };
+        let operators = Operators { namespace: "pg_catalog".into(), above: ">".into(), up_to: "<=".into(), same: "=".into() };
         Walk { columns: columns.iter().map(column).collect(), operators }
     }
 
@@ -167,5 +182,7 @@ mod tests {
         let sql = walk.up_to("t", &["1".into(), "x".into()]);
         assert_eq!(sql, r#"ROW(t."a", t."b") OPERATOR("pg_catalog".<=) ROW('1'::bigint, 'x'::character varying(3))"#);
         assert_eq!(walk.order(), r#""a" bigint, "b" character varying COLLATE pg_catalog."C""#);
+        let same = walk.same("t", "k", &["0".into(), "1".into()]);
+        assert_eq!(same, r#"t."a" OPERATOR("pg_catalog".=) k."0" AND t."b" OPERATOR("pg_catalog".=) k."1""#);
     }
 }

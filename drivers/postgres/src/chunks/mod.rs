@@ -5,19 +5,22 @@
 //! it. The fence is read behind the snapshot in the same statement: all that it sees is in the log below.
 //!
 //! Rows come by COPY along a unique index of the key, in the binary form in which the log has them, and go through the same binding and
-//! the same decoder; the publication's list of columns and its filter of rows hold for them as for the log.
+//! the same decoder; the publication's list of columns and its filter of rows hold for them as for the log. Rows whose updates left large
+//! values out are read again in the same way, by their keys.
 
+mod again;
 mod bound;
 mod copied;
 mod plan;
 mod read;
 mod session;
+mod table;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use contract::{ChunkRead, ChunkRequest, Chunks, Error, Kind};
+use contract::{ChunkRead, ChunkRequest, Chunks, Error, Kind, RowsByKey, RowsRead, RowsRequest};
 use kernel::coordinator::Visibility;
 use kernel::id::{Bound, TransactionName};
 use rows::TableSchema;
@@ -25,8 +28,8 @@ use rows::TableSchema;
 use crate::catalog;
 use crate::source::PostgresSource;
 
-pub(crate) use read::{unwalkable, walkable};
 pub(crate) use session::select_statement;
+pub(crate) use table::{unwalkable, walkable};
 
 /// When a question has no answer, the server is gone without a word. Above all that the server itself bounds.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -43,6 +46,13 @@ impl Chunks for PostgresSource {
 
     async fn visibility(&self, about: &BTreeSet<TransactionName>, unfinished: bool) -> Result<Visibility, Error> {
         patiently("asking what is visible", visibility(self, about, unfinished)).await
+    }
+}
+
+#[async_trait]
+impl RowsByKey for PostgresSource {
+    async fn read_rows(&self, request: &RowsRequest) -> Result<RowsRead, Error> {
+        patiently("reading rows again", again::read(self, request)).await
     }
 }
 

@@ -42,7 +42,9 @@ pub(super) async fn begin(place: &Place, connection: &mut Connection, table: &Ta
                 Error::new(Kind::Rejected, "postgres-table", what, remedy)
             }
             Some("42501") => {
-                let what = format!("table {table}: the user may not select its rows, which a snapshot needs");
+                let what = format!(
+                    "table {table}: the user may not select its rows, which snapshots and large values that updates leave out need"
+                );
                 Error::new(Kind::Config, "postgres-select", what, select_statement(table.as_str(), &place.settings.endpoint.user))
             }
             _ => failed(error),

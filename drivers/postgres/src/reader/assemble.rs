@@ -33,6 +33,8 @@ pub(crate) struct Selected {
     pub(crate) schema: Arc<TableSchema>,
     /// Column types that the pipeline file names.
     pub(crate) declared: BTreeMap<String, Type>,
+    /// Is every row of it kept, so that what one lacks can't be found later?
+    pub(crate) keeps_every_row: bool,
     /// Which relation it is, once that is known: another one of its name is another table.
     pub(crate) relation: Option<RelationId>,
 }
@@ -245,7 +247,8 @@ impl Assembler {
 
     fn insert(&mut self, relation: RelationId, new: Tuple<'_>, at: (Lsn, u32)) -> Result<(), Error> {
         let Some((table, bound)) = self.bound(relation)? else { return Ok(()) };
-        let image = Image::Whole { row: new, old: None };
+        // A row that comes into a publication's filter is told as an insert, which may lack what an update would.
+        let image = Image::New { row: new, old: None };
         let pushed = bound.and_then(|bound| self.push(&bound, &[(image, Operation::Insert, Slot::New)], at));
         self.settle(table, at, pushed);
         Ok(())
@@ -257,11 +260,7 @@ impl Assembler {
             if !bound.tells_key {
                 return Err(Refusal::Identity);
             }
-            let full = match old {
-                Some(OldRow::Full(old)) => Some(old),
-                Some(OldRow::Key(_)) | None => None,
-            };
-            let image = Image::Whole { row: new, old: full };
+            let image = Image::New { row: new, old };
             match old.filter(|old| moves(&bound, *old, new)) {
                 None => self.push(&bound, &[(image, Operation::Update, Slot::New)], at),
                 Some(old) => {
@@ -313,8 +312,10 @@ impl Assembler {
         let batch = &mut self.building.batches[index];
         let first = batch.rows();
         let mut bytes = 0;
+        let keeps_every_row = self.tables.get(&bound.schema.table).is_some_and(|selected| selected.keeps_every_row);
+        let may_lack = !bound.schema.key.is_empty() && !keeps_every_row;
         for (image, operation, slot) in rows {
-            if let Err(refusal) = batch::push(batch, bound, *image, &mut self.scratch) {
+            if let Err(refusal) = batch::push(batch, bound, *image, may_lack, &mut self.scratch) {
                 batch.take_back(first);
                 if first == 0 && index + 1 == self.building.batches.len() {
                     self.building.batches.pop();
@@ -385,13 +386,13 @@ impl Building {
 fn old_image(old: OldRow<'_>) -> Image<'_> {
     match old {
         OldRow::Key(row) => Image::Identity(row),
-        OldRow::Full(row) => Image::Whole { row, old: None },
+        OldRow::Full(row) => Image::Whole(row),
     }
 }
 
 fn image_bytes(image: Image<'_>) -> u64 {
     match image {
-        Image::Whole { row, .. } | Image::Identity(row) => row.bytes() as u64,
+        Image::New { row, .. } | Image::Whole(row) | Image::Identity(row) => row.bytes() as u64,
     }
 }
 

@@ -4,22 +4,32 @@ use rows::build::BatchBuilder;
 
 use super::refusal::Refusal;
 use super::relation::Bound;
-use crate::pgoutput::{Datum, Tuple};
+use crate::pgoutput::{Datum, OldRow, Tuple};
 use crate::values::AppendDatum;
 
 /// What of a row there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Image<'a> {
-    /// All of it; what was not sent stands in the old row, if that is whole.
-    Whole { row: Tuple<'a>, old: Option<Tuple<'a>> },
+    /// All of it but large values that did not change. Those stand in the old row, if that has them.
+    New { row: Tuple<'a>, old: Option<OldRow<'a>> },
+    /// All of an old row.
+    Whole(Tuple<'a>),
     /// The columns of its identity.
     Identity(Tuple<'a>),
 }
 
 /// Appends the columns of a row; [`BatchBuilder::tell`] completes it. After a refusal [`BatchBuilder::take_back`] undoes it.
-pub(super) fn push(batch: &mut BatchBuilder, bound: &Bound, image: Image<'_>, scratch: &mut String) -> Result<(), Refusal> {
+/// `may_lack`: a value that was not sent may be found later, by the row's key.
+pub(super) fn push(
+    batch: &mut BatchBuilder,
+    bound: &Bound,
+    image: Image<'_>,
+    may_lack: bool,
+    scratch: &mut String,
+) -> Result<(), Refusal> {
     let (row, old, is_whole) = match image {
-        Image::Whole { row, old } => (row, old, true),
+        Image::New { row, old } => (row, old, true),
+        Image::Whole(row) => (row, None, true),
         Image::Identity(row) => (row, None, false),
     };
     let shape = |values: usize| match values == bound.places.len() {
@@ -27,13 +37,23 @@ pub(super) fn push(batch: &mut BatchBuilder, bound: &Bound, image: Image<'_>, sc
         false => Err(Refusal::Shape { columns: bound.places.len(), values }),
     };
     shape(row.len())?;
+    // What is not part of the identity is null in an old row that is known by it.
+    let (old, is_full) = match old {
+        Some(OldRow::Full(old)) => (Some(old), true),
+        Some(OldRow::Key(old)) => (Some(old), false),
+        None => (None, false),
+    };
     old.map_or(Ok(()), |old| shape(old.len()))?;
     let mut old = old.map(|old| old.values());
     for (place, datum) in bound.places.iter().zip(row.values()) {
-        let before = old.as_mut().and_then(Iterator::next);
+        let before = old.as_mut().and_then(Iterator::next).filter(|_| is_full || place.in_identity);
         let column = &bound.schema.columns[place.column];
         let datum = match (datum, before) {
             (Datum::Unchanged, Some(before)) if before != Datum::Unchanged => before,
+            (Datum::Unchanged, _) if may_lack && !bound.schema.is_key(place.column) => {
+                batch.append_absent(place.column);
+                continue;
+            }
             (Datum::Unchanged, _) => return Err(Refusal::Unsent { column: column.name.clone() }),
             (datum, _) => datum,
         };

@@ -16,7 +16,7 @@ use contract::{Error, Limit, LogRead, LogReader};
 
 pub(crate) use assemble::{Assembler, ROW_BYTES, Selected};
 pub(crate) use refusal::Refusal;
-pub(crate) use relation::{Bound, bind};
+pub(crate) use relation::{Bound, Place as ValuePlace, bind};
 
 use crate::catalog;
 use crate::source::Place;

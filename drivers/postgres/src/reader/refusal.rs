@@ -11,7 +11,8 @@ use crate::values::Misfit;
 pub(crate) enum Refusal {
     /// A value does not go into its column.
     Value { column: String, kind: Type, misfit: Misfit },
-    /// A large value did not change, so that the server did not send it, and nothing says what it is.
+    /// A large value did not change, so that the server did not send it, and nothing will say what it is: the row has no key by which
+    /// it could be read, or it is the key's.
     Unsent { column: String },
     /// A key column is null.
     NullKey { column: String },

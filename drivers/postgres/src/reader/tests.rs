@@ -61,7 +61,11 @@ struct Log {
 
 impl Log {
     fn from(from: u64) -> Self {
-        let selected = Selected { schema: schema(), declared: BTreeMap::new(), relation: None };
+        Self::of(from, false)
+    }
+
+    fn of(from: u64, keeps_every_row: bool) -> Self {
+        let selected = Selected { schema: schema(), declared: BTreeMap::new(), keeps_every_row, relation: None };
         let tables = [(TableName::from("shop.orders"), selected)].into();
         Self { assembler: Assembler::new(tables, types(), Lsn(from), Xids::near(FullXid(SERVER_XID))) }
     }
@@ -215,8 +219,30 @@ fn an_update_of_a_row_that_is_known_whole_keeps_its_key() {
 }
 
 #[test]
-fn a_value_that_was_not_sent_is_refused_in_its_place_and_no_part_of_the_change_is_taken() {
+fn a_value_that_was_not_sent_is_absent_and_not_null() {
     let mut log = Log::from(0);
+    let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::Unsent]);
+    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'N', &[V::B(&id(1)), V::Unsent])]);
+    log.change(41, b'U', &[(b'K', &old), (b'N', &new)]).insert(42, &[V::B(&id(3)), V::Null]).commit(100);
+    let read = log.read();
+    let expected = [(Operation::Update, 1), (Operation::Delete, 1), (Operation::Insert, 9), (Operation::Insert, 3)];
+    assert_eq!(rows(&read).into_iter().map(|(operation, _, id, _)| (operation, id)).collect::<Vec<_>>(), expected);
+    let batch = &read.batches[0];
+    assert_eq!((0..4).map(|row| batch.is_absent(1, row)).collect::<Vec<_>>(), [true, true, true, false]);
+    assert!(batch.absent[0].is_none());
+}
+
+#[test]
+fn a_large_key_that_was_not_sent_is_in_the_old_row_that_tells_it() {
+    let mut log = Log::from(0);
+    let (old, new) = ([V::B(&id(1)), V::Null], [V::Unsent, V::B(b"one")]);
+    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]).commit(100);
+    assert_eq!(rows(&log.read()), [(Operation::Update, at(40, 2), 1, Some("one".into()))]);
+}
+
+#[test]
+fn where_every_row_is_kept_a_value_that_was_not_sent_is_refused_in_its_place_and_no_part_of_the_change_is_taken() {
+    let mut log = Log::of(0, true);
     let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::Unsent]);
     log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]);
     log.change(41, b'U', &[(b'K', &old), (b'N', &new)]).insert(42, &[V::B(&id(3)), V::B(b"three")]).commit(100);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Chunks, Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
+use contract::{Chunks, Error, Finding, Kind, LogReader, OpenedLog, RowsByKey, Source, SourceTable, Start, TableRequest};
 use kernel::id::{StreamName, TableName};
 use kernel::position::{LogIdentity, Position};
 use rows::{TableSchema, Type};
@@ -126,6 +126,12 @@ impl PostgresSource {
     pub(crate) fn declared(&self, table: &TableName) -> BTreeMap<String, Type> {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.get(table).map(|request| request.columns.clone()).unwrap_or_default()
+    }
+
+    /// Is every row of a table kept?
+    fn keeps_every_row(&self, table: &TableName) -> bool {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(table).is_some_and(|request| request.keeps_every_row)
     }
 
     /// Which log was opened last.
@@ -259,7 +265,8 @@ impl Source for PostgresSource {
         let selected = {
             let select = |schema: &Arc<TableSchema>| {
                 let (declared, relation) = (self.declared(&schema.table), relations.get(&schema.table).map(|table| table.id));
-                (schema.table.clone(), Selected { schema: schema.clone(), declared, relation })
+                let keeps_every_row = self.keeps_every_row(&schema.table);
+                (schema.table.clone(), Selected { schema: schema.clone(), declared, keeps_every_row, relation })
             };
             tables.iter().map(select).collect()
         };
@@ -276,6 +283,10 @@ impl Source for PostgresSource {
     }
 
     fn chunks(&self) -> Option<&dyn Chunks> {
+        Some(self)
+    }
+
+    fn rows_by_key(&self) -> Option<&dyn RowsByKey> {
         Some(self)
     }
 

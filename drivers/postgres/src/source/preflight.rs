@@ -215,9 +215,12 @@ impl Findings {
         let sent = |column: &&catalog::CatalogColumn| schema.index_of(&column.name).is_some();
         let outside: Vec<&str> =
             found.columns.iter().filter(sent).filter(|column| column.may_be_outside).map(|column| column.name.as_str()).collect();
-        if found.identity != Identity::Full && !outside.is_empty() {
+        // Of a table that is written by key the row is read again.
+        let is_lost = request.keeps_every_row || schema.key.is_empty();
+        if is_lost && found.identity != Identity::Full && !outside.is_empty() {
             let what = format!(
-                "table {name}: an update that leaves a large value (about 2 kB and more) of {} as it is does not send it, and halts the table",
+                "table {name}: an update that leaves a large value (about 2 kB and more) of {} as it is does not send it, and halts the \
+                 table: where every row is kept it can't be found later",
                 outside.join(", ")
             );
             let remedy = format!("ALTER TABLE {} REPLICA IDENTITY FULL;", prepare::table(name));

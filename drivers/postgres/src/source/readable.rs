@@ -24,7 +24,9 @@ pub(super) async fn findings(place: &Place, known: &Known, tables: &[TableReques
         };
         let user = &place.settings.endpoint.user;
         if !found.may_select {
-            let what = format!("table {name}: the user {user} may not select its rows, which a snapshot needs");
+            let what = format!(
+                "table {name}: the user {user} may not select its rows, which snapshots and large values that updates leave out need"
+            );
             add("postgres-select", what, chunks::select_statement(name, user));
         } else if found.has_policies {
             let what = format!("table {name}: policies hide rows of it from the user {user}, so that its snapshot is refused");

@@ -47,6 +47,12 @@ impl<'a> Desk<'a> {
         self.server.sql(self.name, statement)
     }
 
+    pub(crate) async fn try_describe(&self, table: &str) -> Result<Arc<TableSchema>, Error> {
+        let (table, columns) = (TableName::from(table), BTreeMap::new());
+        let request = TableRequest { table, primary_key: None, columns, before_is_full: false, keeps_every_row: false };
+        Ok(self.source.describe(&[request], &BTreeMap::new()).await?[0].schema.clone())
+    }
+
     pub(crate) async fn describe(&self, table: &str) -> Arc<TableSchema> {
         self.describe_as(table, None, BTreeMap::new()).await
     }
@@ -58,7 +64,8 @@ impl<'a> Desk<'a> {
         primary_key: Option<Vec<String>>,
         columns: BTreeMap<String, Type>,
     ) -> Arc<TableSchema> {
-        let request = TableRequest { table: TableName::from(table), primary_key, columns, before_is_full: false };
+        let request =
+            TableRequest { table: TableName::from(table), primary_key, columns, before_is_full: false, keeps_every_row: false };
         self.source.describe(&[request], &BTreeMap::new()).await.unwrap()[0].schema.clone()
     }
 

@@ -7,6 +7,7 @@ mod everything;
 #[allow(dead_code, unreachable_pub, reason = "the harness of the end-to-end tests, of which this test needs a part")]
 mod postgres;
 
+mod again;
 mod desk;
 mod race;
 mod tables;

@@ -178,6 +178,7 @@ async fn a_key_that_no_index_makes_one_is_refused_with_what_to_do() {
             primary_key: key(),
             columns: BTreeMap::new(),
             before_is_full: true,
+            keeps_every_row: false,
         };
         let findings = desk.source.preflight(&[request]).await;
         let found = findings.iter().find(|finding| finding.code == "postgres-snapshot-key").unwrap();
@@ -199,8 +200,13 @@ async fn a_user_needs_select_and_no_policy_hides_rows_silently() {
     );
     desk.sql("CREATE ROLE reader LOGIN REPLICATION");
     let source = desk.seen_by("reader");
-    let table =
-        || TableRequest { table: TableName::from("shop.t"), primary_key: None, columns: BTreeMap::new(), before_is_full: false };
+    let table = || TableRequest {
+        table: TableName::from("shop.t"),
+        primary_key: None,
+        columns: BTreeMap::new(),
+        before_is_full: false,
+        keeps_every_row: false,
+    };
     let schema = source.describe(&[table()], &BTreeMap::new()).await.unwrap()[0].schema.clone();
     let finding = async |code: &str| source.preflight(&[table()]).await.into_iter().find(|finding| finding.code == code);
 

@@ -22,7 +22,13 @@ async fn told(
     server: &Postgres,
     columns: BTreeMap<String, Type>,
 ) -> (std::sync::Arc<rows::TableSchema>, Vec<Told>) {
-    let request = TableRequest { table: TableName::from("public.everything"), primary_key: None, columns, before_is_full: false };
+    let request = TableRequest {
+        table: TableName::from("public.everything"),
+        primary_key: None,
+        columns,
+        before_is_full: false,
+        keeps_every_row: false,
+    };
     let schema = source.describe(&[request], &BTreeMap::new()).await.unwrap()[0].schema.clone();
     let opened = source.open().await.unwrap();
     let mut reader = source.stream(&opened.end.into(), std::slice::from_ref(&schema)).await.unwrap();
