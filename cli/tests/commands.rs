@@ -226,6 +226,9 @@ fn init_writes_a_file_that_is_valid_and_runs() {
     for line in ["source: shop.orders", "writeMode: append", "{ name: customer, type: string }", "Types inferred"] {
         assert!(file.contains(line), "no '{line}' in\n{file}");
     }
+    let (_, list) = file.split_once("\ntables:\n").expect("a list of tables");
+    let outside: Vec<&str> = list.lines().filter(|line| !line.starts_with("  ")).collect();
+    assert!(outside.is_empty(), "lines of the list that are not indented: {outside:?}");
     desk.urutau(&["validate"]).expect(0);
     desk.run().expect(0);
     assert_eq!(desk.table("shop.orders")["rows"], json!(4), "each change of an order is a row");

@@ -34,6 +34,24 @@ fn every_value_of_every_table_arrives_with_its_type() {
 }
 
 #[test]
+fn the_readme_shows_what_a_run_says() {
+    let desk = Desk::quickstart(1500);
+    let mut said = desk.run().expect_code(0).stdout;
+    said += &desk.urutau(&["peek", "-f", "pipeline.yaml", "order_lines", "--limit", "5"]).expect_code(0).stdout;
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let shown = readme.split("```").find(|block| block.contains("\n== urutau run ")).expect("the README shows a run");
+    // How long it took differs from one machine to the next; everything else does not.
+    let timeless = |line: &str| line.split_once(" changes read in ").map_or(line.to_owned(), |(begin, _)| format!("{begin} changes read"));
+    let said: Vec<String> = said.lines().map(timeless).collect();
+    let mut places = Vec::new();
+    for line in shown.lines().filter(|line| !line.is_empty() && *line != "..." && !line.starts_with("== ")) {
+        let place = said.iter().position(|said| *said == timeless(line));
+        places.push(place.unwrap_or_else(|| panic!("no run says '{line}', only\n{}", said.join("\n"))));
+    }
+    assert!(places.len() >= 10 && places.is_sorted(), "the README shows {places:?} of the lines that a run says");
+}
+
+#[test]
 fn the_stored_positions_are_those_of_the_rows_beside_them() {
     let desk = Desk::quickstart(700);
     desk.run().expect_code(0);

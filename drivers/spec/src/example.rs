@@ -88,6 +88,11 @@ const TABLES: &str = "
 tables:
 ";
 
+const KEYLESS: &str = "    # Its key is not known. Name the columns, or append: each change becomes a row of its own.
+    # primaryKey: [id]
+    writeMode: append
+";
+
 impl Draft {
     /// The file's text.
     pub fn render(&self) -> String {
@@ -112,10 +117,7 @@ impl DraftTable {
         }
         let _ = writeln!(text, "  - source: {}", value(&self.source));
         match self.primary_key.as_slice() {
-            [] => text.push_str(
-                "# Its key is not known. Name the columns, or append: each change becomes a row of its own.\n    # \
-            primaryKey: [id]\n    writeMode: append\n",
-            ),
+            [] => text.push_str(KEYLESS),
             columns => {
                 let columns: Vec<String> = columns.iter().map(|column| value(column)).collect();
                 let _ = writeln!(text, "    primaryKey: [{}]", columns.join(", "));

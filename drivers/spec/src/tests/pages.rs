@@ -116,6 +116,66 @@ fn what_the_example_offers_in_comments_can_be_taken() {
 }
 
 #[test]
+fn every_line_of_a_draft_that_belongs_to_a_section_is_indented_below_it() {
+    let table = |source: &str, key: &[&str], columns: &[(&str, &str)], note: &str| DraftTable {
+        source: source.into(),
+        primary_key: key.iter().map(|name| (*name).to_owned()).collect(),
+        columns: columns.iter().map(|(name, kind)| DraftColumn { name: (*name).into(), column_type: (*kind).into() }).collect(),
+        note: note.into(),
+    };
+    let draft = Draft {
+        pipeline: "desk".into(),
+        path: "changes.jsonl".into(),
+        warehouse: "./warehouse".into(),
+        namespace: "shop".into(),
+        tables: vec![
+            table("shop.orders", &["id"], &[("price", "decimal(12,2)")], "Types inferred."),
+            table("shop.journal", &[], &[("at", "timestamptz")], "Keyless.\nTwo lines."),
+            table("shop.notes", &[], &[], ""),
+        ],
+    };
+    let text = draft.render();
+    parse(&text, "pipeline.yaml", &Fixture).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+    let (_, list) = text.split_once("\ntables:\n").expect("a list of tables");
+    let expected = "  # Types inferred.
+  - source: shop.orders
+    primaryKey: [id]
+    # Types that the source does not say, or not exactly enough.
+    columns:
+      - { name: price, type: \"decimal(12,2)\" }
+  # Keyless. Two lines.
+  - source: shop.journal
+    # Its key is not known. Name the columns, or append: each change becomes a row of its own.
+    # primaryKey: [id]
+    writeMode: append
+    # Types that the source does not say, or not exactly enough.
+    columns:
+      - { name: at, type: timestamptz }
+  - source: shop.notes
+    # Its key is not known. Name the columns, or append: each change becomes a row of its own.
+    # primaryKey: [id]
+    writeMode: append
+";
+    assert_eq!(list, expected);
+    // What a table's comments offer can be taken, each in the place of what it would replace.
+    let keyed = list.replace("    # primaryKey: [id]\n    writeMode: append\n", "    primaryKey: [id]\n");
+    let taken = text.replace(list, &keyed);
+    let pipeline = parse(&taken, "pipeline.yaml", &Fixture).unwrap_or_else(|problems| panic!("{problems}\n{taken}"));
+    assert!(pipeline.tables.iter().all(|table| table.primary_key == Some(vec!["id".to_owned()])));
+    // Between a section's first line and the next section nothing stands at its left edge but comments on the next one.
+    let mut in_section = false;
+    for line in text.lines() {
+        in_section = match line {
+            "" => false,
+            "source:" | "sink:" | "tables:" => true,
+            _ => in_section,
+        };
+        let heads = matches!(line, "source:" | "sink:" | "tables:");
+        assert!(!in_section || heads || line.starts_with("  "), "not indented: {line:?}");
+    }
+}
+
+#[test]
 fn a_draft_with_difficult_names_is_a_pipeline_with_the_same_names() {
     let draft = Draft {
         pipeline: "1".into(),
