@@ -14,10 +14,12 @@ import sqlite3
 import uuid
 
 CATALOG = "urutau"
-DUCKDB = {"bool": "BOOLEAN", "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR",
+DUCKDB = {"bool": "BOOLEAN", "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "BIGINT", "float32": "FLOAT",
+          "float64": "DOUBLE", "string": "VARCHAR",
           "enum": "VARCHAR", "json": "VARCHAR", "binary": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
           "timestamptz": "TIMESTAMP WITH TIME ZONE", "uuid": "UUID"}
-ICEBERG = {"bool": "boolean", "int8": "int", "int16": "int", "int32": "int", "int64": "long", "float64": "double", "string": "string", "enum": "string",
+ICEBERG = {"bool": "boolean", "int8": "int", "int16": "int", "int32": "int", "int64": "long", "float32": "float",
+           "float64": "double", "string": "string", "enum": "string",
            "json": "string", "binary": "binary", "date": "date", "time": "time", "timestamp": "timestamp",
            "timestamptz": "timestamptz", "uuid": "uuid"}
 
@@ -25,13 +27,24 @@ ICEBERG = {"bool": "boolean", "int8": "int", "int16": "int", "int32": "int", "in
 def duckdb_type(kind):
     if match := re.fullmatch(r"list\((.+)\)", kind):
         return duckdb_type(match[1]) + "[]"
+    if kind.startswith("struct("):
+        inner = (f"{name} {duckdb_type(of.removesuffix(' not null'))}" for name, of in struct_fields(kind))
+        return f"STRUCT({', '.join(inner)})"
     return DUCKDB.get(kind) or kind.upper()
 
 
 def iceberg_type(kind):
     if match := re.fullmatch(r"list\((.+)\)", kind):
         return f"list<{iceberg_type(match[1])}>"
+    if kind.startswith("struct("):
+        inner = (f"{name}: {'required' if of.endswith(' not null') else 'optional'} {iceberg_type(of.removesuffix(' not null'))}" for name, of in struct_fields(kind))
+        return f"struct<{', '.join(inner)}>"
     return ICEBERG.get(kind) or kind.replace(",", ", ")
+
+
+def struct_fields(kind):
+    """The names of a struct's fields and what they are; none of them holds others."""
+    return [tuple(field.split(" ", 1)) for field in kind.removeprefix("struct(").removesuffix(")").split(", ")]
 
 
 class DuckDb:
@@ -97,7 +110,8 @@ class PyIceberg:
         return sorted(name for _, name in self.catalog.list_tables(namespace))
 
     def columns(self, namespace, table):
-        return {field.name: str(field.field_type) for field in self.table(namespace, table).schema().fields}
+        # Fields of a struct are numbered, and how is nobody's business.
+        return {field.name: re.sub(r"\b\d+: ", "", str(field.field_type)) for field in self.table(namespace, table).schema().fields}
 
     def expected_type(self, kind):
         return iceberg_type(kind)
@@ -124,6 +138,8 @@ def values(column, kind):
         if kind != "time" and (column.type.tz is not None) != (kind == "timestamptz"):
             raise TypeError(f"{kind} arrived as {column.type}")
         return column.cast(unit).cast(pyarrow.int64()).to_pylist()
+    if kind == "days":
+        return column.cast(pyarrow.int32()).to_pylist()
     plain = column.to_pylist()
     if kind == "uuid":
         return [None if value is None else uuid_text(value) for value in plain]
