@@ -10,6 +10,7 @@ Prints JSON: for each table of the catalogue
     unswapped   metadata files on disk that are newer than the one that the catalogue names
     missing     files that a kept snapshot needs and that are not on disk
     commit      the commit id of the current snapshot's summary
+    head        the table's newest state: its incarnation, its commit, and the runs of commits that it was built upon
 """
 
 import argparse
@@ -40,13 +41,14 @@ def look(table):
     folder = plain(table.metadata.location)
     on_disk = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
     named, needed = named_files(table)
-    current = table.current_snapshot()
+    current, state = table.current_snapshot(), json.loads(table.properties.get("urutau.state", "null"))
     return {
         "pointer": pointer,
         "unnamed": {suffix: sorted(path for path in on_disk if path.endswith("." + suffix) and path not in named) for suffix in ("parquet", "puffin")},
         "unswapped": sorted(path for path in on_disk if path.endswith(".metadata.json") and version(path) > version(pointer)),
         "missing": sorted(path for path in needed if not os.path.exists(path)),
         "commit": current.summary.additional_properties.get("urutau.commit-id") if current else None,
+        "head": state and {name: state[name] for name in ("incarnation", "commit", "ancestors")},
     }
 
 

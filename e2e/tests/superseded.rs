@@ -19,6 +19,9 @@ enum Frozen {
     MetadataWritten,
 }
 
+/// B's life: A's is the first of this warehouse.
+const LIFE_OF_B: u64 = 2;
+
 /// What B has done when A wakes up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Other {
@@ -31,12 +34,12 @@ const TABLES: &str = r#"{
     "journal": { "source": "shop.journal", "key": [], "columns": { "seq": "int64", "what": "string" } }
 }"#;
 
-/// A pipeline that follows its file; `interval` is the age at which a checkpoint is committed.
-fn pipeline(interval: &str) -> String {
+/// A pipeline that follows its file; `when` says at which age or how many rows a checkpoint is committed.
+fn pipeline(when: &str) -> String {
     format!(
         "pipeline: takeover
 source: {{ kind: jsonl, path: changes.jsonl, follow: true, transactionIdle: 100ms }}
-sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {{ interval: {interval} }} }}
+sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {{ {when} }} }}
 tables:
   - {{ source: shop.items, primaryKey: [id] }}
   - {{ source: shop.journal, writeMode: append }}
@@ -68,8 +71,9 @@ struct Aftermath {
 impl Scene {
     /// A follows the file and has committed its first part.
     fn begin() -> Scene {
-        let desk = Desk::new().with_pipeline(&pipeline("200ms"));
-        desk.write("patient.yaml", &pipeline("1h"));
+        let desk = Desk::new().with_pipeline(&pipeline("interval: 200ms"));
+        // Reads what A is given to do and commits nothing of it, until there is more.
+        desk.write("patient.yaml", &pipeline("interval: 1h, maxRows: 50"));
         desk.write("tables.json", TABLES);
         desk.write("changes.jsonl", changes(0..60).text());
         let a = Process::start(desk.command(Binary::Plain, &["run", "-f", "pipeline.yaml", "--listen", "off"]));
@@ -118,10 +122,10 @@ impl Scene {
 }
 
 impl Aftermath {
-    /// A says why it ended; no file that a snapshot names is gone; the rows are right.
+    /// A says why it ended, with the exit code for that; no file that a snapshot names is gone; the rows are right.
     fn expect_no_harm(&self) {
         let Ended { code, stderr, .. } = &self.a;
-        assert!(code.is_some_and(|code| code != 0), "A ended with {code:?}: {stderr}");
+        assert_eq!(*code, Some(1), "{stderr}");
         assert!(stderr.contains("superseded"), "A does not say that it was superseded:\n{stderr}");
         for (table, said) in look(&self.desk).as_object().expect("evidence of tables") {
             assert_eq!(said["missing"], json!([]), "{table}: files that a snapshot names are gone");
@@ -143,6 +147,34 @@ fn look(desk: &Desk) -> Value {
 fn committed(said: &Value) -> Option<Vec<(String, String)>> {
     let tables = said.as_object()?.iter().filter(|(name, _)| !name.starts_with("urutau_"));
     tables.map(|(name, table)| Some((name.clone(), table["commit"].as_str()?.to_string()))).collect()
+}
+
+/// A table's newest state: its commit, and the commits that it was built upon.
+#[derive(PartialEq, Eq, Debug)]
+struct Head {
+    /// The life and the number of the commit.
+    commit: (u64, u64),
+    /// Life, first and last number.
+    built_upon: Vec<(u64, u64, u64)>,
+}
+
+impl Head {
+    fn of(said: &Value, table: &str) -> Head {
+        let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_else(|| panic!("{table}: no {name} in {said}"));
+        let head = &said[table]["head"];
+        let run = |run: &Value| (number(run, "incarnation"), number(run, "first"), number(run, "last"));
+        let built_upon = head["ancestors"].as_array().expect("a list of ancestors").iter().map(run).collect();
+        Head { commit: (number(&head["commit"], "incarnation"), number(&head["commit"], "number")), built_upon }
+    }
+
+    fn is_built_upon(&self, (life, number): (u64, u64)) -> bool {
+        self.built_upon.iter().any(|(of, first, last)| *of == life && (*first..=*last).contains(&number))
+    }
+}
+
+/// Are there data files of the table that no snapshot names?
+fn has_staged(said: &Value, table: &str) -> bool {
+    !said[table]["unnamed"]["parquet"].as_array().expect("a list of files").is_empty()
 }
 
 /// Files below a folder whose name ends so.
@@ -179,13 +211,44 @@ fn takes_over(place: Frozen, other: Other) {
         }
         Other::HasStarted => {
             let record = |said: &Value| said["urutau_takeover"]["pointer"].clone();
-            let b = scene.other("patient.yaml", &[]);
+            let mut b = scene.other("patient.yaml", &[]);
             wait_until("B's incarnation", || Some(look(&scene.desk)).filter(|said| record(said) != record(&asleep)));
             assert_eq!(committed(&look(&scene.desk)), committed(&asleep), "B was to be patient");
             let after = scene.thaw();
+            let left = look(&after.desk);
+            expect_ordinary_commits(place, &asleep, &left);
+            // B meets what A left when it has enough to commit something itself.
+            after.desk.append("changes.jsonl", changes(90..150).text());
+            let later = wait_until("B's own commits", || {
+                assert!(b.runs(), "B has ended: {}", b.stderr());
+                let said = look(&after.desk);
+                ["items", "journal"].iter().all(|table| Head::of(&said, table).commit.0 == LIFE_OF_B).then_some(said)
+            });
+            for table in ["items", "journal"] {
+                let (left, later) = (Head::of(&left, table), Head::of(&later, table));
+                assert!(later.is_built_upon(left.commit), "{table}: B's {later:?} does not name A's {left:?}");
+            }
             b.send(Signal::Terminate);
             b.wait().expect_code(0);
             after.expect_no_harm();
+        }
+    }
+}
+
+/// What A had staged when it fell asleep is an ordinary commit now, since B had committed nothing: each such table stands one commit
+/// of A's further on. Where A had staged nothing, it may have committed something since, or have noticed before.
+fn expect_ordinary_commits(place: Frozen, asleep: &Value, left: &Value) {
+    assert_eq!(has_staged(asleep, "items"), place != Frozen::BeforeStaging, "A fell asleep elsewhere: {asleep}");
+    for table in ["items", "journal"] {
+        let (was, is) = (Head::of(asleep, table), Head::of(left, table));
+        assert_eq!(was.commit.0, 1, "{table}: not of A's life: {was:?}");
+        assert_eq!(is.commit.0, 1, "{table}: B was to be patient: {is:?}");
+        if has_staged(asleep, table) {
+            assert_eq!(is.commit.1, was.commit.1 + 1, "{table}: what A had staged is not its next commit: {was:?}, then {is:?}");
+            assert!(is.is_built_upon(was.commit), "{table}: {is:?} does not name {was:?}");
+            assert!(!has_staged(left, table), "{table}: files that A staged are in no snapshot");
+        } else {
+            assert!(is.commit.1 >= was.commit.1, "{table}: went back from {was:?} to {is:?}");
         }
     }
 }
