@@ -66,7 +66,7 @@ async fn describe(source: &dyn Source) -> Result<Vec<SourceTable>, Failure> {
         keeps_every_row: false,
     };
     let requests: Vec<TableRequest> = tables.into_iter().map(request).collect();
-    Ok(source.describe(&requests, &BTreeMap::new()).await?)
+    Ok(source.sketch(&requests).await?)
 }
 
 fn draft_table(table: &SourceTable, asked: Vec<String>) -> DraftTable {

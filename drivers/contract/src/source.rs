@@ -176,6 +176,12 @@ pub trait Source: Send + Sync {
         stored: &BTreeMap<TableName, Arc<TableSchema>>,
     ) -> Result<Vec<SourceTable>, Error>;
 
+    /// Tables that no pipeline describes yet, as far as anything tells them: what a new pipeline file begins with. A source that
+    /// refuses to describe a column whose type nothing tells, so that no run begins with it, says here that it is unknown.
+    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
+        self.describe(tables, &BTreeMap::new()).await
+    }
+
     /// The tables that could be asked for.
     async fn discover(&self) -> Result<Vec<TableName>, Error>;
 

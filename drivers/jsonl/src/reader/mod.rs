@@ -24,7 +24,7 @@ pub(crate) use assemble::{Assembler, Place};
 pub(crate) use batch::is_unavailable;
 pub(crate) use breaks::Breaks;
 pub(crate) use order::Files;
-pub(crate) use report::{malformed, too_long};
+pub(crate) use report::{malformed, place, too_long};
 pub(crate) use table::{Declared, announced_columns};
 
 use crate::files::{LineNumbers, LinePlace, Lines, Next};

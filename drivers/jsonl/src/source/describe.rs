@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use contract::{Error, Kind, SourceTable, TableRequest};
 use kernel::id::TableName;
-use rows::{Column, TableSchema};
+use rows::{Column, TableSchema, Type};
 
 use super::JsonlSource;
 use super::survey::{Seen, Survey};
 use crate::reader::announced_columns;
+use crate::values::infer::Told;
 
 /// A table, or what is wrong with it in words.
 type Described = Result<SourceTable, Problem>;
@@ -31,12 +32,48 @@ pub(super) fn describe(
     let new: Vec<_> =
         tables.iter().filter(|request| !stored.contains_key(&request.table)).map(|request| request.table.as_str()).collect();
     let survey = if new.is_empty() { Survey::default() } else { Survey::of(source, &new, u64::MAX)? };
-    let described = tables.iter().map(|request| match stored.get(&request.table) {
+    let mut described = Vec::new();
+    for request in tables {
         // A copy was made under this schema; what differs from it now, the log says where it does.
-        Some(schema) => Ok(SourceTable { schema: schema.clone(), inferred: false }),
-        None => table(request, survey.table(request.table.as_str())),
-    });
-    all(source, &survey, described.collect())
+        if let Some(schema) = stored.get(&request.table) {
+            described.push(Ok(SourceTable { schema: schema.clone(), inferred: false }));
+            continue;
+        }
+        let seen = survey.table(request.table.as_str());
+        match (table(request, seen), untold(request, seen)) {
+            (Err(problem), untold) => described.extend(beside(problem, untold).into_iter().map(Err)),
+            (Ok(table), untold) if untold.is_empty() => described.push(Ok(table)),
+            (Ok(_), untold) => described.extend(untold.into_iter().map(Err)),
+        }
+    }
+    all(source, &survey, described)
+}
+
+/// The tables as far as anything tells them: a column without a type is no error here.
+pub(super) fn sketch(source: &JsonlSource, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
+    let names: Vec<_> = tables.iter().map(|request| request.table.as_str()).collect();
+    let survey = Survey::of(source, &names, u64::MAX)?;
+    let described = tables.iter().map(|request| table(request, survey.table(request.table.as_str()))).collect();
+    all(source, &survey, described)
+}
+
+/// The columns that the pipeline gives no type and nothing else does. Without one no sink can hold them, and a reader would
+/// have to guess.
+pub(super) fn untold(request: &TableRequest, seen: Option<&Seen>) -> Vec<Problem> {
+    let (columns, _) = columns(request, seen);
+    let undeclared = columns.into_iter().filter(|column| !request.columns.contains_key(&column.name));
+    let problem = |Column { name, kind, .. }| {
+        let Type::Unknown(why) = kind else { return None };
+        let since = seen.and_then(|seen| seen.inference.columns().find(|told| told.name == name)?.untold_since);
+        let shows = since.map(|place| format!("; {place} is the first that shows it")).unwrap_or_default();
+        Some(Problem {
+            code: "jsonl-type-unknown",
+            what: format!("table {}: the type of column '{name}' is not known: {why}{shows}", request.table),
+            remedy: "declare the column with the type that it is to have ('tables[].columns'), or correct the lines that disagree",
+            may_come: false,
+        })
+    };
+    undeclared.filter_map(problem).collect()
 }
 
 /// All tables, or one error that names every problem.
@@ -50,6 +87,13 @@ fn all(source: &JsonlSource, survey: &Survey, described: Vec<Described>) -> Resu
     let waits = source.settings.behaviour.follow && problems.iter().all(|problem| problem.may_come);
     let kind = if waits { Kind::Transient } else { Kind::Config };
     Err(Error::new(kind, first.code, what, first.remedy))
+}
+
+/// What is wrong with a table and its columns. Of a key without a type it is the type that is said.
+pub(super) fn beside(problem: Problem, untold: Vec<Problem>) -> Vec<Problem> {
+    let is_about_types = problem.code == "jsonl-table" && !untold.is_empty();
+    let problem = (!is_about_types).then_some(problem);
+    problem.into_iter().chain(untold).collect()
 }
 
 pub(super) fn table(request: &TableRequest, seen: Option<&Seen>) -> Described {
@@ -105,10 +149,10 @@ fn columns(request: &TableRequest, seen: Option<&Seen>) -> (Vec<Column>, bool) {
         None => Vec::new(),
         Some(Seen { schema: Some(part), .. }) => announced_columns(part, &request.columns),
         Some(seen) => {
-            let column = |(name, kind): (&str, _)| {
-                let declared = request.columns.get(name).cloned();
+            let column = |told: Told<'_>| {
+                let declared = request.columns.get(told.name).cloned();
                 inferred |= declared.is_none();
-                Column { name: name.to_owned(), kind: declared.unwrap_or(kind), nullable: true }
+                Column { name: told.name.to_owned(), kind: declared.unwrap_or(told.kind), nullable: true }
             };
             seen.inference.columns().map(column).collect()
         }

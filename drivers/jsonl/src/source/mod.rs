@@ -149,6 +149,10 @@ impl Source for JsonlSource {
         describe::describe(self, tables, stored)
     }
 
+    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
+        describe::sketch(self, tables)
+    }
+
     async fn discover(&self) -> Result<Vec<TableName>, Error> {
         let survey = survey::Survey::of_everything(self, survey::DISCOVER_EVENTS_MAX)?;
         Ok(survey.tables().map(|name| TableName::from(name.as_str())).collect())

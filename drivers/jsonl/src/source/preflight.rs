@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use contract::{Error, Finding, Kind, Limit, LogEvent, Severity, Start, TableRequest};
-use rows::{Column, TableSchema, Type};
+use rows::{Column, TableSchema};
 
 use super::survey::Survey;
 use super::{JsonlSource, describe, no_files};
@@ -83,7 +83,9 @@ fn table(request: &TableRequest, survey: &Survey, findings: &mut Vec<Finding>) -
     let described = match describe::table(request, seen) {
         Ok(described) => described,
         Err(problem) => {
-            found(Severity::Error, problem.code, problem.what, problem.remedy);
+            for problem in describe::beside(problem, describe::untold(request, seen)) {
+                found(Severity::Error, problem.code, problem.what, problem.remedy);
+            }
             return None;
         }
     };
@@ -102,11 +104,8 @@ fn table(request: &TableRequest, survey: &Survey, findings: &mut Vec<Finding>) -
         let what = format!("table {}: types inferred from values: {}", request.table, guessed.join(", "));
         found(Severity::Info, "jsonl-inferred", what, "declare them ('tables[].columns') where another type is meant");
     }
-    for column in described.schema.columns.iter().filter(undeclared) {
-        if let Type::Unknown(what) = &column.kind {
-            let what = format!("table {}: the type of column {} is not known: {what}", request.table, column.name);
-            found(Severity::Error, "jsonl-type-unknown", what, "declare it ('tables[].columns')");
-        }
+    for problem in describe::untold(request, seen) {
+        found(Severity::Error, problem.code, problem.what, problem.remedy);
     }
     Some(described.schema)
 }

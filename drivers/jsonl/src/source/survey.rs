@@ -8,7 +8,7 @@ use contract::Error;
 use super::JsonlSource;
 use crate::envelope::{Change, Decoder, Line, Operation, RowSchema};
 use crate::files::{LineNumbers, Lines, LogFile, Next};
-use crate::reader::{is_unavailable, is_whole, malformed, too_long};
+use crate::reader::{is_unavailable, is_whole, malformed, place as words_of, too_long};
 use crate::settings::OnDecodeError;
 use crate::values::infer::Inference;
 use crate::values::{BinaryText, Reading};
@@ -110,7 +110,7 @@ impl Survey {
             match decoder.decode(lines.bytes(&place)) {
                 Ok(Line::Change(change)) => {
                     self.events += 1;
-                    self.add(source, &change, name);
+                    self.add(source, &change, name, &mut || words_of(&file.path, place.begin, numbers.current()));
                     if !more(self, name) {
                         return Ok(false);
                     }
@@ -134,7 +134,7 @@ impl Survey {
         source.settings.behaviour.on_decode_error == OnDecodeError::Skip
     }
 
-    fn add(&mut self, source: &JsonlSource, change: &Change<'_>, name: &mut String) {
+    fn add(&mut self, source: &JsonlSource, change: &Change<'_>, name: &mut String, place: &mut impl FnMut() -> String) {
         name.clear();
         if let Some(qualifier) = &change.qualifier {
             name.push_str(qualifier);
@@ -145,13 +145,13 @@ impl Survey {
             self.tables.insert(name.clone(), Seen::default());
         }
         if let Some(seen) = self.tables.get_mut(name.as_str()) {
-            seen.add(source, change);
+            seen.add(source, change, place);
         }
     }
 }
 
 impl Seen {
-    fn add(&mut self, source: &JsonlSource, change: &Change<'_>) {
+    fn add(&mut self, source: &JsonlSource, change: &Change<'_>, place: &mut impl FnMut() -> String) {
         if self.schema.is_none() {
             self.schema = change.schema.cloned();
         }
@@ -167,7 +167,7 @@ impl Seen {
             let bytes = Reading::Bytes(BinaryText::Base64);
             let options = &source.settings.options;
             for image in [change.before, change.after].into_iter().flatten() {
-                self.inference.add(image, |value| is_unavailable(value, &bytes, options));
+                self.inference.add(image, |value| is_unavailable(value, &bytes, options), place);
             }
         }
     }

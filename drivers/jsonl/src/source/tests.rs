@@ -98,6 +98,51 @@ fn every_table_that_cannot_be_described_is_named_at_once() {
 }
 
 #[test]
+fn a_column_whose_type_nothing_tells_is_refused_with_the_line_that_shows_it() {
+    let folder = Folder::new("a", json!({}));
+    let first = create("t", 1, r#"{"id":1,"gone":null,"n":1,"m":"x"}"#);
+    let second = create("t", 1, r#"{"id":2,"gone":null,"n":"a","m":[]}"#);
+    folder.write("a", first.clone() + &second + &create("t", 1, r#"{"id":"c","gone":null,"n":3,"m":"x"}"#));
+    let path = folder.path("a").display().to_string();
+    let (second, third) = (first.len(), first.len() + second.len());
+    let wrong = |column: &str, what: &str| format!("table s.t: the type of column '{column}' is not known: {what}");
+    let expected = [
+        wrong("id", &format!("numbers and strings; {path}, line 3 (byte {third}) is the first that shows it")),
+        wrong("gone", "only nulls"),
+        wrong("n", &format!("numbers and strings; {path}, line 2 (byte {second}) is the first that shows it")),
+        wrong("m", &format!("strings and objects or arrays; {path}, line 2 (byte {second}) is the first that shows it")),
+    ];
+    let all = request("s.t", &["id"], &[]);
+    let error = block_on(folder.source.describe(std::slice::from_ref(&all), &BTreeMap::new())).unwrap_err();
+    assert_eq!((error.kind, error.code, error.what), (Kind::Config, "jsonl-type-unknown", expected.join("; ")));
+    assert!(error.remedy.contains("declare the column") && error.remedy.contains("tables[].columns"), "{}", error.remedy);
+    // What would go wrong is said before as well, and of a key it is the type that is said.
+    let found: Vec<_> = findings(&folder, std::slice::from_ref(&all)).into_iter().map(|(_, code, _)| code).collect();
+    assert_eq!(found, ["jsonl-type-unknown"; 4]);
+    // What is declared is not asked of the values; a value that does not fit is refused when it comes.
+    let declared = [("id", "string"), ("gone", "date"), ("n", "int64"), ("m", "json")];
+    assert_eq!(
+        described(&folder, &[request("s.t", &["id"], &declared)]),
+        Ok(vec![("*id string not null, gone date, n int64, m json".to_owned(), false)])
+    );
+    // A key that is not there is told beside it.
+    let error = described(&folder, &[request("s.t", &["key"], &declared[..3])]).unwrap_err();
+    assert!(
+        error.2.contains("the key names key, which no event has") && error.2.contains("column 'm' is not known"),
+        "{}",
+        error.2
+    );
+    // A sketch for a new pipeline file says what is unknown. Of a copy that was made nothing is asked anew.
+    let keyless = TableRequest { primary_key: None, ..all.clone() };
+    let sketch = block_on(folder.source.sketch(&[keyless])).unwrap();
+    let kinds: Vec<_> = sketch[0].schema.columns.iter().map(|column| column.kind.to_string()).collect();
+    let unknown = ["unknown(numbers and strings)", "unknown(only nulls)", "unknown(numbers and strings)"];
+    assert_eq!(kinds, [&unknown[..], &["unknown(strings and objects or arrays)"]].concat());
+    let stored: BTreeMap<_, _> = [("s.t".into(), sketch[0].schema.clone())].into_iter().collect();
+    assert!(block_on(folder.source.describe(&[all], &stored)).is_ok());
+}
+
+#[test]
 fn a_table_that_may_still_come_is_waited_for_if_the_log_is_followed() {
     let folder = Folder::new("a", json!({ "follow": true }));
     let error = described(&folder, &[request("s.t", &["id"], &[])]).unwrap_err();
@@ -225,7 +270,18 @@ fn what_is_wrong_with_tables_and_rows_is_found() {
     folder.write("a", lines);
     let mut keyless = request("s.u", &[], &[("id", "int32")]);
     keyless.primary_key = None;
-    let at = create("t", 1, r#"{"id":1,"a":null,"b":1}"#).len() + create("t", 1, r#"{"id":2,"a":null,"b":"x"}"#).len();
+    let second = create("t", 1, r#"{"id":1,"a":null,"b":1}"#).len();
+    let at = second + create("t", 1, r#"{"id":2,"a":null,"b":"x"}"#).len();
+    let untold = [
+        (Severity::Error, "jsonl-type-unknown", "table s.t: the type of column 'a' is not known: only nulls".to_owned()),
+        (
+            Severity::Error,
+            "jsonl-type-unknown",
+            format!(
+                "table s.t: the type of column 'b' is not known: numbers and strings; DIR/a, line 2 (byte {second}) is the first that shows it"
+            ),
+        ),
+    ];
     assert_eq!(
         findings(
             &folder,
@@ -238,12 +294,8 @@ fn what_is_wrong_with_tables_and_rows_is_found() {
                 "table s.t: types inferred from values: id int64, a unknown(only nulls), b unknown(numbers and strings)"
                     .to_owned()
             ),
-            (Severity::Error, "jsonl-type-unknown", "table s.t: the type of column a is not known: only nulls".to_owned()),
-            (
-                Severity::Error,
-                "jsonl-type-unknown",
-                "table s.t: the type of column b is not known: numbers and strings".to_owned()
-            ),
+            untold[0].clone(),
+            untold[1].clone(),
             (Severity::Info, "jsonl-no-key", "table s.u has no key: its events can be appended, not applied by key".to_owned()),
             (Severity::Warning, "jsonl-table-unseen", "the first 3 events of the log hold no row of s.gone".to_owned()),
             (
@@ -256,6 +308,8 @@ fn what_is_wrong_with_tables_and_rows_is_found() {
                 "jsonl-key-unseen",
                 "table s.t: the key names key, which no event has; its columns are id, a, b".to_owned()
             ),
+            untold[0].clone(),
+            untold[1].clone(),
             (Severity::Error, "jsonl-value", format!("DIR/a, line 3 (byte {at}): s.u.id: expected int32, found a string")),
         ]
     );

@@ -20,6 +20,16 @@ pub(crate) struct Inference {
 struct Field {
     name: String,
     seen: Seen,
+    /// The line since which no type has held what was seen.
+    untold_since: Option<String>,
+}
+
+/// A field as its values tell it.
+pub(crate) struct Told<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: Type,
+    /// Where nothing holds all of its values: the line of the first one that does not fit those before it.
+    pub(crate) untold_since: Option<&'a str>,
 }
 
 /// What was seen of a field's values.
@@ -42,27 +52,50 @@ struct Seen {
 }
 
 impl Inference {
-    /// Takes note of a row.
-    pub(crate) fn add(&mut self, image: Image<'_>, is_unavailable: impl Fn(Value<'_>) -> bool) {
+    /// Takes note of a row, which stands in a line that `place` puts into words.
+    pub(crate) fn add(
+        &mut self,
+        image: Image<'_>,
+        is_unavailable: impl Fn(Value<'_>) -> bool,
+        place: &mut impl FnMut() -> String,
+    ) {
         for (name, value) in image.members() {
             let name = name.text().unwrap_or_default();
-            let place = match self.places.get(&*name) {
-                Some(place) => *place,
+            let at = match self.places.get(&*name) {
+                Some(at) => *at,
                 None => {
-                    self.fields.push(Field { name: name.to_string(), seen: Seen::default() });
+                    self.fields.push(Field { name: name.to_string(), seen: Seen::default(), untold_since: None });
                     self.places.insert(name.into_owned(), self.fields.len() - 1);
                     self.fields.len() - 1
                 }
             };
             if !is_unavailable(value) {
-                self.fields[place].seen.add(value);
+                self.fields[at].add(value, place);
             }
         }
     }
 
     /// The fields and their types.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = (&str, Type)> {
-        self.fields.iter().map(|field| (field.name.as_str(), field.seen.kind()))
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Told<'_>> {
+        self.fields.iter().map(|Field { name, seen, untold_since }| Told {
+            name,
+            kind: seen.kind(),
+            untold_since: untold_since.as_deref(),
+        })
+    }
+}
+
+impl Field {
+    fn add(&mut self, value: Value<'_>, place: &mut impl FnMut() -> String) {
+        self.seen.add(value);
+        if value.kind == Kind::Null {
+            return;
+        }
+        // Not for ever: integers of too many digits are doubles once a fraction says so.
+        self.untold_since = match self.seen.kind() {
+            Type::Unknown(_) => self.untold_since.take().or_else(|| Some(place())),
+            _ => None,
+        };
     }
 }
 

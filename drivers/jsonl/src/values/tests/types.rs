@@ -89,14 +89,41 @@ fn inference_takes_what_all_values_have_in_common() {
         (&["1", "\"a\""], "unknown(numbers and strings)"),
         (&["99999999999999999999999999999999999999999999"], "unknown(numbers of too many digits)"),
     ] {
-        let mut inference = infer::Inference::default();
-        let mut decoder = crate::envelope::Decoder::new(crate::envelope::Format::Debezium);
-        for value in values {
-            let line = format!("{{\"op\":\"c\",\"source\":{{\"table\":\"t\"}},\"after\":{{\"a\":{value}}}}}");
-            let Ok(crate::envelope::Line::Change(change)) = decoder.decode(line.as_bytes()) else { panic!("{line}") };
-            inference.add(change.after.unwrap(), |_| false);
-        }
-        let columns: Vec<_> = inference.columns().map(|(name, kind)| (name.to_owned(), kind.to_string())).collect();
-        assert_eq!(columns, [("a".to_owned(), expected.to_owned())], "{values:?}");
+        assert_eq!(inferred(values).0, expected, "{values:?}");
     }
+}
+
+#[test]
+fn inference_says_since_which_line_no_type_has_held_the_values() {
+    for (values, expected) in [
+        (&["1", "2"][..], None),
+        // Nulls say nothing, and no line is to blame for them.
+        (&["null", "null"], None),
+        (&["null", "1", "2", "\"a\"", "3", "\"b\""], Some("line 4")),
+        (&["\"a\"", "{}"], Some("line 2")),
+        // A number among texts, be it one that is written as a text.
+        (&["\"NaN\"", "\"a\"", "1"], Some("line 3")),
+        (&["\"NaN\"", "1"], None),
+        (&["1", "99999999999999999999999999999999999999999999"], Some("line 2")),
+        // 2^126 + 2^125 has too many digits for a decimal, and a double holds it.
+        (&["127605887595351923798765477786913079296"], Some("line 1")),
+        (&["127605887595351923798765477786913079296", "0.5"], None),
+        (&["127605887595351923798765477786913079296", "0.5", "true"], Some("line 3")),
+    ] {
+        assert_eq!(inferred(values).1.as_deref(), expected, "{values:?}");
+    }
+}
+
+/// The type of a column with these values, and the line since which there is none.
+fn inferred(values: &[&str]) -> (String, Option<String>) {
+    let mut inference = infer::Inference::default();
+    let mut decoder = crate::envelope::Decoder::new(crate::envelope::Format::Debezium);
+    for (number, value) in values.iter().enumerate() {
+        let line = format!("{{\"op\":\"c\",\"source\":{{\"table\":\"t\"}},\"after\":{{\"a\":{value}}}}}");
+        let Ok(crate::envelope::Line::Change(change)) = decoder.decode(line.as_bytes()) else { panic!("{line}") };
+        inference.add(change.after.unwrap(), |_| false, &mut || format!("line {}", number + 1));
+    }
+    let columns: Vec<_> = inference.columns().collect();
+    assert_eq!((columns.len(), columns[0].name), (1, "a"));
+    (columns[0].kind.to_string(), columns[0].untold_since.map(str::to_owned))
 }
