@@ -141,6 +141,16 @@ impl Ended {
         self
     }
 
+    /// Panics if no line that it said has all of these; a line that is indented belongs to the one above it.
+    #[track_caller]
+    pub fn expect_line(self, words: &[&str]) -> Ended {
+        let said = format!("{}\n{}", self.stdout, self.stderr);
+        let joined = said.replace("\n    ", " ");
+        let found = joined.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "no line says all of {words:?}:\n{said}");
+        self
+    }
+
     /// Panics if one of these is in what it said: a secret, a row's value.
     #[track_caller]
     pub fn expect_no_words(self, words: &[&str]) -> Ended {

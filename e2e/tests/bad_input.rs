@@ -1,5 +1,6 @@
-//! Bad input, one test each: the message says what, where and what to do, the exit code is the design's, nothing is lost
-//! and no row's value is in what is said.
+//! Bad input, one test each: one line says what, where and what to do, with the code under which `docs/troubleshooting.md` says
+//! more; the exit code is the design's, nothing is lost and no row's value is in what is said. (What the kernel stops at has no
+//! code: a log that was cut or replaced, a wait that was given up.)
 
 use std::path::Path;
 
@@ -57,10 +58,11 @@ fn expect_rows(desk: &Desk, changes: &Changes) {
 /// A line that cannot be read and belongs to no table: the run stops, all before it is committed; when the line is mended,
 /// the next run goes on behind it.
 #[track_caller]
-fn stops_the_source(line: &str, words: &[&str]) {
+fn stops_the_source(line: &str, code: &str, words: &[&str]) {
     let before = good(Changes::new(), 1);
     let desk = desk(&good(before.clone().line(line), 4));
-    desk.run().expect_code(3).expect_words(&["changes.jsonl", "line 7"]).expect_words(words).expect_no_words(&[SECRET]);
+    let told = ["changes.jsonl, line 7", code, "correct or remove the line", "onDecodeError"];
+    desk.run().expect_code(3).expect_line(&[&told[..], words].concat()).expect_no_words(&[SECRET]);
     expect_rows(&desk, &before);
     let mended = good(before.begin().insert("items", item(99)), 4);
     desk.write("changes.jsonl", mended.text());
@@ -71,14 +73,11 @@ fn stops_the_source(line: &str, words: &[&str]) {
 /// An event that one table cannot take: the table halts before it, the other one goes on; when the line is mended, the halted
 /// one resumes.
 #[track_caller]
-fn halts_the_table(event: &dyn Fn(Changes) -> Changes, words: &[&str]) {
+fn halts_the_table(event: &dyn Fn(Changes) -> Changes, code: &str, words: &[&str]) {
     let before = good(Changes::new(), 1);
     let desk = desk(&good(event(before.clone().begin()), 4));
-    desk.run()
-        .expect_code(3)
-        .expect_words(&["shop.items", "changes.jsonl", "line 7"])
-        .expect_words(words)
-        .expect_no_words(&[SECRET]);
+    let told = ["shop.items is halted", "changes.jsonl, line 7", code, "or correct the line"];
+    desk.run().expect_code(3).expect_line(&[&told[..], words].concat()).expect_no_words(&[SECRET]);
     let others_go_on = (4..7).fold(before.clone(), |changes, n| changes.begin().insert("others", other(n)));
     expect_rows(&desk, &others_go_on);
     // The other table has read on, so that the lines behind must stay where they are.
@@ -96,42 +95,95 @@ fn halts_the_table(event: &dyn Fn(Changes) -> Changes, words: &[&str]) {
 
 #[test]
 fn a_line_that_is_no_json() {
-    stops_the_source(&format!("{{\"before\":null,\"after\":{{\"id\":7,\"name\":\"{SECRET}\""), &["JSON"]);
+    stops_the_source(&format!("{{\"before\":null,\"after\":{{\"id\":7,\"name\":\"{SECRET}\""), "[jsonl-malformed]", &["JSON"]);
 }
 
 #[test]
 fn a_line_that_is_no_envelope() {
-    stops_the_source(&json!({"greeting": SECRET}).to_string(), &["no change event"]);
+    stops_the_source(&json!({"greeting": SECRET}).to_string(), "[jsonl-not-an-event]", &["no change event"]);
 }
 
 #[test]
 fn an_operation_that_nobody_knows() {
     let event = json!({"before": null, "after": item(7), "source": {"connector": "mysql", "db": "desk", "schema": "shop", "table": "items", "txId": 4}, "op": "x"});
-    stops_the_source(&event.to_string(), &["op"]);
+    stops_the_source(&event.to_string(), "[jsonl-operation]", &["operation", "known are c, u, d, r, t and m"]);
 }
 
 #[test]
 fn a_row_without_its_key_column() {
-    halts_the_table(&|changes| changes.insert("items", json!({"name": SECRET, "price": "1.00", "count": 1})), &["id"]);
+    let keyless = json!({"name": SECRET, "price": "1.00", "count": 1});
+    halts_the_table(&|changes| changes.insert("items", keyless.clone()), "[jsonl-key]", &["shop.items.id", "name a key"]);
 }
 
 #[test]
 fn a_row_whose_key_is_null() {
-    halts_the_table(&|changes| changes.insert("items", item(Value::Null)), &["id", "null"]);
+    halts_the_table(
+        &|changes| changes.insert("items", item(Value::Null)),
+        "[jsonl-key]",
+        &["shop.items.id", "found null", "name a key"],
+    );
 }
 
 #[test]
 fn a_value_that_does_not_fit() {
     let too_many_digits = json!({"id": 7, "name": SECRET, "price": "12345.50", "count": 1});
-    halts_the_table(&|changes| changes.insert("items", too_many_digits.clone()), &["price", "decimal(6,2)"]);
+    halts_the_table(
+        &|changes| changes.insert("items", too_many_digits.clone()),
+        "[jsonl-value]",
+        &["price", "decimal(6,2)", "tables[].columns"],
+    );
     let too_large = json!({"id": 7, "name": SECRET, "price": "1.50", "count": 3_000_000_000_u64});
-    halts_the_table(&|changes| changes.insert("items", too_large.clone()), &["count", "int32"]);
+    halts_the_table(
+        &|changes| changes.insert("items", too_large.clone()),
+        "[jsonl-value]",
+        &["count", "int32", "tables[].columns"],
+    );
 }
 
 #[test]
 fn a_value_of_the_wrong_type() {
     let text = json!({"id": 7, "name": SECRET, "price": "1.50", "count": SECRET});
-    halts_the_table(&|changes| changes.insert("items", text.clone()), &["count", "int32"]);
+    halts_the_table(&|changes| changes.insert("items", text.clone()), "[jsonl-value]", &["count", "int32", "tables[].columns"]);
+}
+
+#[test]
+fn a_column_whose_values_disagree_and_that_is_not_declared() {
+    let row = |id: u64, name: Value| json!({"id": id, "name": name});
+    let fits = Changes::new().begin().insert("others", row(1, Value::Null));
+    let fits = fits.begin().insert("others", other(2)).begin().insert("others", other(3));
+    let text = fits.clone().begin().insert("others", row(4, json!(5))).text().to_owned();
+    let desk = desk(&Changes::new());
+    desk.write("changes.jsonl", &text);
+    let place = format!("changes.jsonl, line 4 (byte {})", fits.text().len());
+    let told = [
+        "shop.others",
+        "'name'",
+        "numbers and strings",
+        &place,
+        "declare the column",
+        "tables[].columns",
+        "[jsonl-type-unknown]",
+    ];
+    let others = "tables:\n  - { source: shop.others, primaryKey: [id] }\n";
+    let (head, _) = PIPELINE.split_once("tables:\n").expect("a list of tables");
+    desk.write("pipeline.yaml", &format!("{head}{others}"));
+    desk.run().expect_code(2).expect_line(&told).expect_no_words(&[SECRET]);
+    for command in ["doctor", "plan"] {
+        desk.urutau(&[command, "-f", "pipeline.yaml"]).expect_code(2).expect_line(&told).expect_no_words(&[SECRET]);
+    }
+    assert!(!desk.warehouse().join("shop/others").exists(), "a refused run has made the table");
+    // Declared, the table begins, and halts in front of the line that does not fit: before it nothing is lost.
+    let columns = "columns: [{ name: name, type: string }]";
+    desk.write("pipeline.yaml", &format!("{head}{}", others.replace(" }", &format!(", {columns} }}"))));
+    desk.run()
+        .expect_code(3)
+        .expect_line(&["shop.others is halted", "changes.jsonl, line 4", "expected string, found a number", "[jsonl-value]"])
+        .expect_no_words(&[SECRET]);
+    desk.write(
+        "tables.json",
+        r#"{ "others": { "source": "shop.others", "key": ["id"], "columns": { "id": "int64", "name": "string" } } }"#,
+    );
+    expect_rows(&desk, &fits);
 }
 
 /// A pipeline file with one thing changed, which must be refused before anything is made.
@@ -140,31 +192,34 @@ fn refused(old: &str, new: &str, words: &[&str]) {
     let desk = desk(&good(Changes::new(), 1));
     assert_eq!(PIPELINE.matches(old).count(), 1, "the test's pipeline has no single '{old}'");
     desk.write("pipeline.yaml", &PIPELINE.replace(old, new));
-    desk.run().expect_code(2).expect_words(words).expect_no_words(&[SECRET]);
+    desk.run().expect_code(2).expect_line(words).expect_no_words(&[SECRET]);
     assert!(!desk.warehouse().exists(), "a refused run has made a warehouse");
 }
 
 #[test]
 fn an_unknown_field_is_named_with_the_one_that_was_meant() {
-    refused("primaryKey: [id]\n", "primaryKeys: [id]\n", &["pipeline.yaml:6", "tables[0].primaryKeys", "primaryKey"]);
+    let told = ["pipeline.yaml:6", "tables[0].primaryKeys", "[unknown-field]", "Did you mean `primaryKey`?"];
+    refused("primaryKey: [id]\n", "primaryKeys: [id]\n", &told);
 }
 
 #[test]
 fn a_file_that_is_not_there() {
     let desk = desk(&good(Changes::new(), 1));
     desk.write("pipeline.yaml", &PIPELINE.replace("path: changes.jsonl", "path: changed.jsonl"));
-    desk.run().expect_code(2).expect_words(&["changed.jsonl", "source.path"]);
+    desk.run().expect_code(2).expect_line(&["'changed.jsonl'", "check 'source.path'", "[jsonl-no-file]"]);
 }
 
 #[test]
 fn a_variable_that_is_not_set() {
-    refused("uri: ./warehouse", "uri: \"${env:URUTAU_E2E_NOT_SET}\"", &["URUTAU_E2E_NOT_SET", "sink.uri", "pipeline.yaml:3"]);
+    let told = ["pipeline.yaml:3", "sink.uri", "[unset-variable]", "Set URUTAU_E2E_NOT_SET in the environment"];
+    refused("uri: ./warehouse", "uri: \"${env:URUTAU_E2E_NOT_SET}\"", &told);
 }
 
 #[test]
 fn a_duration_that_is_none() {
     let checkpoint = "namespace: shop, checkpoint: { interval: 10 parsecs }";
-    refused("namespace: shop", checkpoint, &["sink.checkpoint.interval", "10 parsecs", "pipeline.yaml:3"]);
+    let told = ["pipeline.yaml:3", "sink.checkpoint.interval", "`10 parsecs`", "[bad-duration]", "The units are"];
+    refused("namespace: shop", checkpoint, &told);
 }
 
 #[test]
@@ -175,13 +230,17 @@ fn all_problems_of_a_pipeline_file_are_told_at_once() {
         .replace("int32", "int33")
         .replace("kind: jsonl", "kind: jsonll");
     desk.write("pipeline.yaml", &text);
-    desk.run().expect_code(2).expect_words(&["jsonll", "primaryKeys", "int33"]);
+    desk.run()
+        .expect_code(2)
+        .expect_line(&["pipeline.yaml:2", "source.kind", "jsonll", "[unknown-word]", "Did you mean `jsonl`?"])
+        .expect_line(&["pipeline.yaml:6", "primaryKeys", "[unknown-field]", "Did you mean `primaryKey`?"])
+        .expect_line(&["pipeline.yaml:7", "int33", "[bad-column-type]", "Did you mean `int32`?"]);
 }
 
 #[test]
 fn a_pipeline_file_that_is_not_there() {
     let desk = Desk::new();
-    desk.run().expect_code(2).expect_words(&["pipeline.yaml"]);
+    desk.run().expect_code(2).expect_line(&["pipeline.yaml", "`urutau init` writes one", "[unreadable-pipeline]"]);
 }
 
 #[test]
@@ -206,7 +265,12 @@ fn a_directory_that_may_not_be_read() {
     command.args(Desk::RUN).current_dir(desk.path()).env_remove("RUST_BACKTRACE");
     let ended = if root { Process::start_as_nobody(command) } else { Process::start(command) }.wait();
     set_mode(&closed, 0o755);
-    ended.expect_code(2).expect_words(&["closed/changes.jsonl", "ermission"]);
+    ended.expect_code(2).expect_line(&[
+        "closed/changes.jsonl",
+        "ermission",
+        "[jsonl-unreadable]",
+        "give the user that urutau runs as the right",
+    ]);
 }
 
 #[test]
@@ -215,7 +279,13 @@ fn a_warehouse_that_another_pipeline_made() {
     let desk = desk(&changes);
     desk.run().expect_code(0);
     desk.write("pipeline.yaml", &PIPELINE.replace("pipeline: bad-input", "pipeline: somebody-else"));
-    desk.run().expect_code(2).expect_words(&["bad-input", "somebody-else", "items"]);
+    desk.run().expect_code(2).expect_line(&[
+        "'shop.items'",
+        "'bad-input'",
+        "'somebody-else'",
+        "choose another target",
+        "[iceberg-foreign-table]",
+    ]);
     expect_rows(&desk, &changes);
 }
 
@@ -225,7 +295,7 @@ fn a_file_that_is_shorter_than_the_stored_offset() {
     let desk = desk(&changes);
     desk.run().expect_code(0);
     desk.write("changes.jsonl", good(Changes::new(), 1).text());
-    desk.run().expect_code(4).expect_words(&["changes.jsonl", "cut short"]).expect_no_words(&[SECRET]);
+    desk.run().expect_code(4).expect_line(&["changes.jsonl", "cut short", "Put the log back"]).expect_no_words(&[SECRET]);
     expect_rows(&desk, &changes);
 }
 
@@ -235,7 +305,10 @@ fn another_file_under_the_files_name() {
     let desk = desk(&changes);
     desk.run().expect_code(0);
     desk.write("changes.jsonl", good(good(Changes::new(), 100), 200).text());
-    desk.run().expect_code(4).expect_words(&["changes.jsonl", "another"]).expect_no_words(&[SECRET]);
+    desk.run()
+        .expect_code(4)
+        .expect_line(&["changes.jsonl", "is another one", "Put the old one back"])
+        .expect_no_words(&[SECRET]);
     expect_rows(&desk, &changes);
 }
 
@@ -256,7 +329,10 @@ fn a_disk_that_is_full() {
     std::fs::create_dir(desk.warehouse()).expect("a folder");
     let warehouse = desk.warehouse();
     let disk = SmallDisk::at(&warehouse);
-    disk.run(&desk).expect_code(5).expect_words(&["warehouse", "giveUpAfter"]).expect_no_words(&[SECRET]);
+    disk.run(&desk)
+        .expect_code(5)
+        .expect_line(&["warehouse", "gave up after retry.giveUpAfter", "make room on that disk", "[iceberg-disk-full]"])
+        .expect_no_words(&[SECRET]);
     disk.grow();
     desk.run().expect_code(0);
     expect_rows(&desk, &changes);

@@ -41,7 +41,8 @@ fn the_readme_shows_what_a_run_says() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
     let shown = readme.split("```").find(|block| block.contains("\n== urutau run ")).expect("the README shows a run");
     // How long it took differs from one machine to the next; everything else does not.
-    let timeless = |line: &str| line.split_once(" changes read in ").map_or(line.to_owned(), |(begin, _)| format!("{begin} changes read"));
+    let timeless =
+        |line: &str| line.split_once(" changes read in ").map_or(line.to_owned(), |(begin, _)| format!("{begin} changes read"));
     let said: Vec<String> = said.lines().map(timeless).collect();
     let mut places = Vec::new();
     for line in shown.lines().filter(|line| !line.is_empty() && *line != "..." && !line.starts_with("== ")) {
