@@ -1,12 +1,15 @@
 //! The row store: it holds what it was given until it is told to forget it, and counts right.
 
+mod classes;
 mod shop;
 
 use std::collections::BTreeMap;
 
+use classes::Classes;
 use kernel::coordinator::RowRange;
 use kernel::id::BatchId;
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use rows::Operation::Insert;
 use rows::store::{Disagreement, RowStore, StoreError};
 use rows::{Slice, StoredBatch};
@@ -80,30 +83,44 @@ fn a_leak_and_an_early_free_are_told_apart() {
     );
 }
 
-proptest! {
-    #[test]
-    fn the_store_holds_what_a_map_would(acts in prop::collection::vec((any::<bool>(), 0u64..12, 1usize..6), 1..60)) {
-        let mut store = RowStore::new();
-        let mut model: BTreeMap<BatchId, u64> = BTreeMap::new();
-        let mut given = 0;
-        for (is_insert, id, rows) in acts {
-            if is_insert {
-                let Slice { batch, keys, .. } = some_rows(rows);
-                let bytes = batch.bytes() + keys.memory();
-                given += 1;
-                prop_assert_eq!(store.insert(batch, keys), BatchId(given));
-                model.insert(BatchId(given), bytes);
-            } else {
-                let expected = match model.remove(&BatchId(id)) {
-                    Some(bytes) => Ok(bytes),
-                    None if (1..=given).contains(&id) => Err(StoreError::Released(BatchId(id))),
-                    None => Err(StoreError::NeverGiven(BatchId(id))),
-                };
-                prop_assert_eq!(store.release(BatchId(id)), expected);
+#[test]
+fn the_store_holds_what_a_map_would() {
+    let classes = Classes::default();
+    let mut runner = TestRunner::new(Config::default());
+    let acts = prop::collection::vec((any::<bool>(), 0u64..12, 1usize..6), 1..60);
+    runner
+        .run(&acts, |acts| {
+            let mut store = RowStore::new();
+            let mut model: BTreeMap<BatchId, u64> = BTreeMap::new();
+            let mut given = 0;
+            for (is_insert, id, rows) in acts {
+                let (is_held, was_given) = (model.contains_key(&BatchId(id)), (1..=given).contains(&id));
+                classes.note(&[
+                    ("inserted", is_insert),
+                    ("released", !is_insert && is_held),
+                    ("released again", !is_insert && !is_held && was_given),
+                    ("never given", !is_insert && !was_given),
+                ]);
+                if is_insert {
+                    let Slice { batch, keys, .. } = some_rows(rows);
+                    let bytes = batch.bytes() + keys.memory();
+                    given += 1;
+                    prop_assert_eq!(store.insert(batch, keys), BatchId(given));
+                    model.insert(BatchId(given), bytes);
+                } else {
+                    let expected = match model.remove(&BatchId(id)) {
+                        Some(bytes) => Ok(bytes),
+                        None if was_given => Err(StoreError::Released(BatchId(id))),
+                        None => Err(StoreError::NeverGiven(BatchId(id))),
+                    };
+                    prop_assert_eq!(store.release(BatchId(id)), expected);
+                }
+                let total: u64 = model.values().sum();
+                prop_assert_eq!((store.bytes(), store.len()), (total, model.len()));
+                prop_assert_eq!(store.agrees_with(model.keys().copied()), Ok(()));
             }
-            let total: u64 = model.values().sum();
-            prop_assert_eq!((store.bytes(), store.len()), (total, model.len()));
-            prop_assert_eq!(store.agrees_with(model.keys().copied()), Ok(()));
-        }
-    }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    classes.assert_all_met();
 }
