@@ -13,6 +13,8 @@ mod carry;
 mod env;
 mod intake;
 mod lanes;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
