@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 /// Counts of each class among all that was looked at.
 #[derive(Default)]
-pub struct Classes {
+pub(crate) struct Classes {
     looked_at: RefCell<u32>,
     met: RefCell<BTreeMap<&'static str, u32>>,
 }
 
 impl Classes {
     /// One more was looked at, and is of some of these classes or not.
-    pub fn note(&self, classes: &[(&'static str, bool)]) {
+    pub(crate) fn note(&self, classes: &[(&'static str, bool)]) {
         *self.looked_at.borrow_mut() += 1;
         let mut met = self.met.borrow_mut();
         for (class, is) in classes {
@@ -22,7 +22,7 @@ impl Classes {
 
     /// At least one in twenty is of each class.
     #[track_caller]
-    pub fn assert_all_met(&self) {
+    pub(crate) fn assert_all_met(&self) {
         let (all, met) = (*self.looked_at.borrow(), self.met.borrow());
         assert!(all > 0 && !met.is_empty(), "nothing was looked at");
         for (class, count) in met.iter() {
