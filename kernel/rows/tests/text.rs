@@ -263,7 +263,13 @@ fn every_value_reads_back_from_its_text() {
     ];
     let days = prop_oneof![any::<i32>(), -719_000i32..2_900_000];
     let unscaled = prop_oneof![-10i128.pow(38) + 1..10i128.pow(38), -10i128.pow(9)..10i128.pow(9)];
-    let values = (micros, days, prop::num::f64::ANY, prop::num::f32::ANY, unscaled, any::<[u8; 16]>());
+    let doubles = prop_oneof![
+        4 => prop::num::f64::ANY,
+        1 => Just(f64::NAN),
+        1 => prop::sample::select(vec![f64::INFINITY, f64::NEG_INFINITY]),
+        1 => prop::num::f64::SUBNORMAL,
+    ];
+    let values = (micros, days, doubles, prop::num::f32::ANY, unscaled, any::<[u8; 16]>());
     holds(&values, |(micros, days, double, single, unscaled, bytes), classes| {
         let time = micros.rem_euclid(86_400_000_001);
         classes.note(&[
