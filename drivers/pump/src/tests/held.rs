@@ -13,7 +13,8 @@ use kernel::position::{LogIdentity, Position};
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
 use kernel::worker::Worker;
-use rows::{Netted, RowStore};
+use rows::filter::Filter;
+use rows::{Netted, RowStore, TableSchema};
 
 use super::{batch, keys, place, transaction};
 use crate::env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
@@ -80,6 +81,10 @@ impl Env for World {
     }
 
     async fn acknowledge(&self, _: Session, _: &Position) {}
+
+    fn filter(&self, _: &TableSchema) -> Option<Arc<Filter>> {
+        None
+    }
 
     fn keeps_every_row(&self, _: &TableName) -> bool {
         false
