@@ -224,10 +224,10 @@ fn holds<S: Strategy>(strategy: &S, law: impl Fn(S::Value, &Classes) -> Result<(
 #[test]
 fn days_count_on_as_the_calendar_does() {
     // One in four begins some days before a 29th of February, or what would be one in a year that is divisible by 4.
-    let near_leap_days = (-100i32..100, 0i32..39).prop_map(|(fours, before)| 789 + 1_461 * fours - before);
+    let near_leap_days = (-100i32..100, 0i32..99).prop_map(|(fours, before)| 789 + 1_461 * fours - before);
     let starts = prop_oneof![3 => -146_097i32..146_097, 1 => near_leap_days];
     holds(&starts, |start, classes| {
-        let days: ArrayRef = Arc::new(Date32Array::from((start..start + 40).collect::<Vec<_>>()));
+        let days: ArrayRef = Arc::new(Date32Array::from((start..start + 100).collect::<Vec<_>>()));
         let written = as_text(&days, "date");
         classes.note(&[
             ("a leap day", written.iter().any(|day| day.ends_with("-02-29"))),
@@ -278,7 +278,7 @@ fn every_value_reads_back_from_its_text() {
             ("a double below the normal ones", double.is_subnormal()),
             ("a fraction of a second", micros % SECOND != 0),
             ("whole seconds", micros % SECOND == 0),
-            ("before 1970", micros < 0 && days < 0),
+            ("before 1970", micros < 0),
             ("years of four digits", (-719_528..2_932_897).contains(&days)),
             ("years of more", !(-719_528..2_932_897).contains(&days)),
             ("a decimal below 1", unscaled.abs() < 10i128.pow(9)),
