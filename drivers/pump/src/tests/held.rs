@@ -17,7 +17,9 @@ use rows::filter::Filter;
 use rows::{Netted, RowStore, TableSchema};
 
 use super::{batch, keys, place, transaction};
-use crate::env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, SnapshotChunk, SnapshotRead};
+use crate::env::{
+    Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, RowsAgain, RowsWanted, SnapshotChunk, SnapshotRead,
+};
 use crate::intake::Divided;
 use crate::lanes::Lanes;
 use crate::{Pump, Woken};
@@ -77,6 +79,14 @@ impl Env for World {
     }
 
     async fn read_visibility(&self, _: &BTreeSet<TransactionName>, _: bool) -> Result<Visibility, Failure> {
+        Err(Failure::Refused("no tables to read".to_owned()))
+    }
+
+    fn reads_rows(&self) -> bool {
+        false
+    }
+
+    async fn read_rows(&self, _: RowsWanted) -> Result<RowsAgain, Failure> {
         Err(Failure::Refused("no tables to read".to_owned()))
     }
 

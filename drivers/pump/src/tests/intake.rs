@@ -42,7 +42,8 @@ fn tell(coordinates: &[Coordinate], divided: Divided) -> Vec<Told> {
     let batch = batch("shop.t", &coordinates.iter().map(|coordinate| (transaction(7), *coordinate)).collect::<Vec<_>>());
     let all = 0..batch.rows();
     let chunk = Chunk { batches: vec![batch.clone()], events: vec![rows(0, all, transaction(7))], ..Chunk::default() };
-    let prepared = prepare(chunk, &Telling { divided, keys_of: vec![] }).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let prepared = prepare(chunk, &Telling { divided, keys_of: vec![], ..Telling::default() })
+        .unwrap_or_else(|failure| panic!("{failure:?}"));
     let (_, events, _) = hold(prepared, &mut RowStore::new());
     let told = told(&events);
     // Whatever the division, the pieces are all rows in order, and their digests are those of their own rows.
@@ -105,7 +106,7 @@ fn only_rows_of_the_event_are_divided_and_each_event_by_its_own_transaction() {
         rows(0, 2..4, transaction(8)),
     ];
     let chunk = Chunk { batches: vec![batch.clone()], events, finished: true, ..Chunk::default() };
-    let telling = Telling { divided: divided(&[("shop.t", 8, place(1, 0))]), keys_of: vec![] };
+    let telling = Telling { divided: divided(&[("shop.t", 8, place(1, 0))]), keys_of: vec![], ..Telling::default() };
     let mut store = RowStore::new();
     let (held, events, finished) = hold(prepare(chunk, &telling).unwrap_or_else(|failure| panic!("{failure:?}")), &mut store);
     assert!(finished);
@@ -149,7 +150,8 @@ fn keys_come_with_the_rows_of_the_tables_that_are_asked_for_and_each_piece_has_i
     let events = vec![rows(0, 0..3, transaction(7)), rows(1, 0..3, transaction(7))];
     let names = BTreeMap::from([(transaction(7), TransactionName::from("xid 7"))]);
     let chunk = Chunk { batches: vec![of("shop.t"), of("shop.u")], events, names, ..Chunk::default() };
-    let telling = Telling { divided: divided(&[("shop.t", 7, place(1, 0))]), keys_of: vec!["shop.t".into()] };
+    let telling =
+        Telling { divided: divided(&[("shop.t", 7, place(1, 0))]), keys_of: vec!["shop.t".into()], ..Telling::default() };
     let prepared = prepare(chunk.clone(), &telling).unwrap_or_else(|failure| panic!("{failure:?}"));
     let (_, events, _) = hold(prepared, &mut RowStore::new());
     let expected = keys(&of("shop.t"));
