@@ -369,6 +369,10 @@ impl Engine {
         self.processes[process].paused = false;
         self.processes[process].awake_since = self.now;
         self.trace.both(Some(self.now), || format!("p{process} wakes up"));
+        if self.stage != Stage::Faults && self.is_ended_by_people(process) {
+            self.retire(process);
+            return self.need_a_life();
+        }
         for mail in std::mem::take(&mut self.processes[process].queue) {
             self.arrive(process, mail);
         }
@@ -490,11 +494,8 @@ impl Engine {
         self.world.away.clear();
         self.world.source.heal();
         self.processes.iter_mut().for_each(|p| p.awake_since = self.now);
-        // That an idle table was set back is noticed at the next start only. And a process of an older configuration that woke up
-        // as the newest life copies what its own says; people end it.
-        let set_back = self.has_happened(|then| matches!(then, Then::IsSetBack(..)));
         for process in 0..self.processes.len() {
-            if self.lives(process) && (set_back || self.processes[process].tables != self.members) {
+            if self.lives(process) && self.is_ended_by_people(process) {
                 self.retire(process);
             }
         }

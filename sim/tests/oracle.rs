@@ -505,3 +505,14 @@ fn a_keyless_row_that_is_missing_or_comes_twice_is_found() {
     assert_eq!(keyless(&[1, 1, 0, 1]), ["position_covers_only_durable"], "a row is missing");
     assert_eq!(keyless(&[1, 1, 2, 1]), ["position_covers_only_durable"], "a row came twice");
 }
+
+/// What the record claims is judged of every state that can be a table's again, and of no other.
+#[test]
+fn only_an_older_lifes_state_that_began_elsewhere_and_never_counts_again_is_let_be() {
+    let of_life = |life: u32, base: u64| TableState { incarnation: Incarnation(life), base: at(base), ..state(1, 10) };
+    let now = of_life(2, 5);
+    assert!(!durability::may_be_found_again(&of_life(1, 2), &now, false), "a claim is above it for ever, and it began elsewhere");
+    assert!(durability::may_be_found_again(&of_life(1, 2), &now, true), "somebody may restore it");
+    assert!(durability::may_be_found_again(&of_life(1, 5), &now, false), "it began where the present one did");
+    assert!(durability::may_be_found_again(&of_life(2, 2), &now, false), "its own life may still write above it");
+}

@@ -60,7 +60,9 @@ impl Engine {
             }
             Output::Started { table, state, floor, lost } => {
                 let Some(tab) = self.world.history.table(&table) else { return };
-                self.processes[process].remembered.insert(tab, state.iter().map(|s| (**s).clone()).collect());
+                // A blank table's claim need not be named.
+                let named = state.as_deref().filter(|s| s.commit.number > 0);
+                self.processes[process].remembered.insert(tab, named.into_iter().cloned().collect());
                 match state.as_deref() {
                     Some(state) => self.processes[process].began.insert(tab, state.clone()),
                     None => self.processes[process].began.remove(&tab),

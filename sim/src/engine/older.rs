@@ -9,6 +9,13 @@ impl Engine {
         self.fired.iter().map(takes).max().unwrap_or(0)
     }
 
+    /// Once everything is well people end it, when it is awake. That an idle table was set back is noticed at the next start only.
+    /// And a process of an older configuration that woke up as the newest life copies what its own says.
+    pub(super) fn is_ended_by_people(&self, process: usize) -> bool {
+        let set_back = self.has_happened(|then| matches!(then, Then::IsSetBack(..)));
+        set_back || self.processes[process].tables != self.members
+    }
+
     pub(super) fn is_superseded(&self, process: usize) -> bool {
         let ours = self.processes[process].coordinator.incarnation();
         self.world.record.as_ref().is_some_and(|r| Incarnation(0) < ours && ours < r.incarnation)

@@ -159,6 +159,13 @@ pub fn record_claims_truth(view: &View<'_>, record: &PipelineState, entry: &Tabl
     Ok(())
 }
 
+/// Can a state be a table's again? At a sink that keeps its history, always: somebody may restore it. Where nothing compares, not one of
+/// an older life once a newer life's state counts; only if it began where the present one did is it judged all the same, since what
+/// lacks in it lacks there, too.
+pub fn may_be_found_again(state: &TableState, now: &TableState, staging: bool) -> bool {
+    staging || state.incarnation >= now.incarnation || state.base == now.base
+}
+
 /// Where one stream is all, the oldest commit of which the record's claim is true can be known: a later one must not be named,
 /// since a table that is set back to the older one would be called lost. `remembered` are the commits that the life knows.
 pub fn record_names_the_oldest(

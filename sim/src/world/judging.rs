@@ -158,7 +158,10 @@ impl World {
     pub(super) fn judge_record_of(&mut self, table: Tab, after_commit: bool) {
         let Some(record) = self.record.clone() else { return };
         let Some(entry) = self.entry(table).cloned() else { return };
-        let states = if after_commit { self.targets[table].state().into_iter().collect() } else { self.targets[table].states() };
+        let (staging, now) = (self.plan.tables[table].staging, self.targets[table].state());
+        let again = |s: &&TableState| now.is_none_or(|now| durability::may_be_found_again(s, now, staging));
+        let states = if after_commit { now.into_iter().collect() } else { self.targets[table].states() };
+        let states: Vec<&TableState> = states.into_iter().filter(again).collect();
         let verdict = durability::record_claims_truth(&self.view(table), &record, &entry, &states);
         self.judge("record-claims-truth", verdict);
         let Some(state) = self.targets[table].state() else { return };
