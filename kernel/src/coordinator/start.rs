@@ -258,6 +258,9 @@ impl Coordinator {
         self.start_reached(Stage::Running);
         self.log.session = session;
         let other_server = !first && self.log.identity.coordinates != identity.coordinates;
+        if other_server {
+            self.close_what_is_divided();
+        }
         self.log.identity = identity;
         self.log.floor = floor.clone();
         self.log.end = end.clone();
@@ -428,6 +431,20 @@ impl Coordinator {
         let stored = self.tables.get(name).and_then(|t| t.stored.as_ref());
         let elsewhere = |s: &TableState| !s.cut.is_whole() && s.identity.coordinates != self.log.identity.coordinates;
         !keyed && stored.is_some_and(elsewhere)
+    }
+
+    /// The log is another server's now. What a table has taken of a transaction that begins anew there is a checkpoint of its own, with
+    /// the coordinates that it was read by: in one with the second reading, a row would take a value that it lacks from a later row of
+    /// the first.
+    fn close_what_is_divided(&mut self) {
+        for name in self.names() {
+            // One that is not kept by key needs a snapshot then.
+            let keyed = self.config.tables.get(&name).is_none_or(|t| t.keyed);
+            let is_divided = |t: &Table| t.is_member() && !t.taken.is_whole() && t.open.taken > 0;
+            if keyed && self.tables.get(&name).is_some_and(is_divided) {
+                self.close(&name);
+            }
+        }
     }
 
     /// The log is another server's now: a transaction that a table has taken in part begins anew, with that server's coordinates.
