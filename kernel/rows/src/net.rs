@@ -112,7 +112,7 @@ impl fmt::Display for Hole {
 pub struct ReadAgain<'a> {
     /// The encoded key.
     pub key: &'a [u8],
-    /// Its one row, with every value; `None` if there was none.
+    /// Its one row, with every value; `None` if there was none. A row that moved since it was read still has the key that it had.
     pub row: Option<Slice>,
     /// All of the row is taken as it was read, or its absence, and not only what the image lacks.
     pub whole: bool,

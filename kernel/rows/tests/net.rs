@@ -359,6 +359,19 @@ fn a_row_read_for_another_key_is_an_error() {
     let log = [row(Update, (1, 0), 1, "paid", 5).without_total()];
     let read = slice(&[row(Read, (0, 0), 2, "other", 10)]);
     let one = key(1);
-    let outcome = net_filled(&[slice(&log)], NUMBERING, None, &[ReadAgain { key: &one, row: Some(read), whole: false }]);
+    let outcome = net_filled(&[slice(&log)], NUMBERING, None, &[ReadAgain { key: &one, row: Some(read), whole: true }]);
     assert!(matches!(outcome, Err(NetError::ReadAgain { .. })), "{outcome:?}");
+}
+
+/// A value that was read stays the row's when its key changes afterwards, in the same checkpoint.
+#[test]
+fn a_row_that_moves_after_it_was_read_keeps_the_value_that_was_read() {
+    let moved = [delete((2, 0), 1), Row { coordinate: (2, 1), ..row(Insert, (2, 1), 3, "moved", 0).without_total() }];
+    let log = [vec![row(Update, (1, 0), 1, "paid", 5).without_total()], moved.to_vec()].concat();
+    let read = slice(&[row(Read, (0, 0), 1, "older", 10)]);
+    let three = key(3);
+    let again = [ReadAgain { key: &three, row: Some(read), whole: false }];
+    let netted = netted(net_filled(&[slice(&log)], NUMBERING, None, &again));
+    assert_eq!(netted.upserts, data(&[row(Insert, (2, 1), 3, "moved", 10)]));
+    assert_eq!(ids(&netted.delete_keys), [1]);
 }

@@ -26,7 +26,8 @@ impl<'a> Again<'a> {
     pub(super) fn place(rows: &mut Located<'a>, read: &'a [ReadAgain<'a>]) -> Result<Self, NetError> {
         let mut by_key = HashMap::with_capacity(read.len());
         for again in read {
-            let row = again.row.as_ref().map(|slice| rows.read_again(slice, again.key)).transpose()?;
+            let key = again.whole.then_some(again.key);
+            let row = again.row.as_ref().map(|slice| rows.read_again(slice, key)).transpose()?;
             by_key.insert(again.key, (row, again.whole));
         }
         Ok(Self { by_key })

@@ -67,8 +67,9 @@ impl<'a> Located<'a> {
         Ok(located)
     }
 
-    /// Places the one row of a slice that was read again for a key behind all others.
-    pub(super) fn read_again(&mut self, slice: &'a Slice, key: &[u8]) -> Result<u32, NetError> {
+    /// Places the one row of a slice that was read again behind all others. One that is taken whole has its `key`; of one that only
+    /// gives values the key may have changed since it was read.
+    pub(super) fn read_again(&mut self, slice: &'a Slice, key: Option<&[u8]>) -> Result<u32, NetError> {
         let known = self.sources.iter().position(|source| std::ptr::eq(source.batch, Arc::as_ptr(&slice.batch)));
         let batch = match known {
             Some(batch) => batch as u32,
@@ -76,7 +77,7 @@ impl<'a> Located<'a> {
         };
         let number = self.places.len() as u32;
         self.place(batch, slice.rows.clone())?;
-        let is_it = slice.rows.len() == 1 && slice.keys.key(slice.rows.start) == key;
+        let is_it = slice.rows.len() == 1 && key.is_none_or(|key| slice.keys.key(slice.rows.start) == key);
         if is_it { Ok(number) } else { Err(NetError::ReadAgain { table: self.schema.table.clone() }) }
     }
 
