@@ -52,8 +52,8 @@ impl Stored {
             words(&self.wanted),
             words(wanted)
         );
-        let remedy =
-            "put its columnFilter, cast, onValue and filter back, or give the table another `target`, which is made anew";
+        let remedy = "put its columnFilter, cast, onValue and filter back, or give the table another `target` and let it be read anew (of a \
+             database: `snapshot: { mode: when-needed }`)";
         Err(Error::new(Kind::Config, "table-shape-changed", what, remedy))
     }
 }

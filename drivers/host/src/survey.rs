@@ -13,7 +13,6 @@ use kernel::id::{Session, TableName, Token};
 use kernel::outcome::StoreOutcome;
 use kernel::state::{PipelineState, TableState};
 use kernel::time::Time;
-use rows::TableSchema;
 use rows::shape::Missing;
 use spec::Pipeline;
 
@@ -36,11 +35,6 @@ pub struct Known {
 /// What is stored for a table, found by its name alone.
 pub async fn recover(plan: &TablePlan, sink: &dyn Sink) -> Result<Recovered, Error> {
     sink.recover(&plan.before_described()).await
-}
-
-/// The schema at the source that a copy was made with, if its state has it.
-pub fn schema(table: &TableName, state: &TableState) -> Result<Option<Arc<TableSchema>>, Error> {
-    state.schema.as_ref().map(|text| Stored::read(table, text).map(|stored| Arc::new(stored.schema))).transpose()
 }
 
 /// The table at the target as its copy was made, if its state says it.

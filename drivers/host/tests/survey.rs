@@ -131,5 +131,6 @@ async fn tables_are_known_with_their_schema_and_their_state() {
     assert_eq!((known.table.target.as_str(), &*known.table.schema), ("orders", &orders()));
     let state = known.state.value.as_ref().expect("a state");
     assert_eq!(state.cut.upto(), &stand);
-    assert_eq!(survey::schema(&orders().table, state).expect("a schema").as_deref(), Some(&orders()));
+    let copy = survey::copy(&plans[&orders().table], state).expect("a schema").expect("a copy");
+    assert_eq!((copy.target.as_str(), &*copy.schema), ("orders", &orders()));
 }

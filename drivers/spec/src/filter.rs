@@ -94,6 +94,15 @@ fn comparison(section: &Section, wrong: &mut dyn FnMut(&Section, String, &str)) 
         return None;
     }
     let values = found.map(|(values, _)| values.to_vec()).unwrap_or_default();
+    // A condition is stored with the copy, and shown where it does not fit: nothing that may be a secret belongs into it.
+    if values.iter().any(Literal::is_from_outside) {
+        wrong(
+            section,
+            "a value that comes from a variable or a file".to_owned(),
+            "a value written here: a filter is stored with the copy",
+        );
+        return None;
+    }
     Some(Filter::Where { column, op, values })
 }
 

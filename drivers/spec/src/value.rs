@@ -117,6 +117,11 @@ impl Literal {
     pub fn text(&self) -> &str {
         &self.value.text
     }
+
+    /// Does a part of it come from a variable or a file, so that it must not be shown?
+    pub(crate) fn is_from_outside(&self) -> bool {
+        self.value.shown.is_some()
+    }
 }
 
 impl fmt::Debug for Literal {

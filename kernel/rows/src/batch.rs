@@ -99,6 +99,16 @@ impl ChangeBatch {
         self.absent.get(column).and_then(Option::as_ref).is_some_and(|rows| rows.value(row))
     }
 
+    /// The neighbour that is the old half of a changed key, if these two are of one transaction: a delete of the same change.
+    pub(crate) fn moved_from(&self, row: usize) -> Option<usize> {
+        let before = row.checked_sub(1)?;
+        let Tail { operations, coordinates, .. } = &self.tail;
+        let is_one_change = operations[row] == Operation::Insert
+            && operations[before] == Operation::Delete
+            && coordinates[row].major == coordinates[before].major;
+        is_one_change.then_some(before)
+    }
+
     /// These rows alone, in this order, which must be that of the batch.
     pub fn pick(&self, rows: &[usize]) -> Result<Self, ArrowError> {
         let places: UInt64Array = rows.iter().map(|row| *row as u64).collect();

@@ -192,16 +192,12 @@ pub enum NetError {
 /// One final image or one delete for each key. A key that was inserted and deleted in here still yields its delete, since
 /// an older row of it may be at the target (rule C2).
 pub fn net(slices: &[Slice], numbering: Numbering) -> Result<NetOutcome, NetError> {
-    net_matching(slices, numbering, None)
+    net_filled(slices, numbering, None, &[])
 }
 
-/// The same for a target that holds only the rows that match: of a key whose final image does not, its delete.
-pub fn net_matching(slices: &[Slice], numbering: Numbering, filter: Option<&Filter>) -> Result<NetOutcome, NetError> {
-    net_filled(slices, numbering, filter, &[])
-}
-
-/// The same, where rows were read again for what images lack. An image that lacks nothing takes nothing of them. Versions, keys and
-/// what the log said of each row are as they would be without.
+/// The same for a target that holds only the rows that match: of a key whose final image does not, its delete. And where rows were
+/// read again for what images lack: an image that lacks nothing takes nothing of them. Versions, keys and what the log said of each
+/// row are as they would be without.
 pub fn net_filled(
     slices: &[Slice],
     numbering: Numbering,

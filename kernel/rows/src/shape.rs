@@ -109,7 +109,7 @@ pub enum ShapeError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "table {table}: the value of column '{}' in the row that was changed in transaction {transaction:?} at {coordinate:?} cannot be held \
-     as {}: {}. Give the column another `onValue`, or cast it to another type",
+     as {}: {}. Give the column another `onValue` (`null` or `clamp`) and resume the table",
     .offence.column, .offence.kind, .offence.why
 )]
 pub struct RefusedValue {

@@ -34,15 +34,9 @@ pub fn told(batch: &ChangeBatch, rows: Range<usize>) -> Vec<Told> {
     rows.map(tell).collect()
 }
 
-/// The old half of a changed key: its neighbour, a delete of the same change.
+/// The old half of a changed key.
 fn moved_from(batch: &ChangeBatch, row: usize) -> Option<usize> {
-    let before = row.checked_sub(1)?;
-    let (operations, coordinates) = (&batch.tail.operations, &batch.tail.coordinates);
-    let is_one_change = operations[row] == Operation::Insert
-        && operations[before] == Operation::Delete
-        && coordinates[row].major == coordinates[before].major
-        && transaction(batch, row) == transaction(batch, before);
-    is_one_change.then_some(before)
+    batch.moved_from(row).filter(|before| transaction(batch, row) == transaction(batch, *before))
 }
 
 fn transaction(batch: &ChangeBatch, row: usize) -> Option<&Transaction> {

@@ -9,7 +9,7 @@ use arrow_array::*;
 use proptest::prelude::*;
 use rows::Operation::{Delete, Insert, Read, Update};
 use rows::filter::Filter;
-use rows::net::{NetError, net_matching};
+use rows::net::{NetError, net_filled};
 use rows::{ChangeBatch, Column, EncodedKeys, NetOutcome, Numbering, Operation, Slice, TableSchema};
 use shop::{Cell, Row, batch, data, delete, row, schema};
 
@@ -163,7 +163,7 @@ fn netted(rows: &[Row], text: &str) -> Result<NetOutcome, NetError> {
     let keys = Arc::new(EncodedKeys::encode(&batch.schema, &batch.data).unwrap());
     let filter = Filter::new(text, &batch.schema).unwrap();
     let slice = Slice { rows: 0..batch.rows(), batch: Arc::new(batch), keys };
-    net_matching(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter))
+    net_filled(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter), &[])
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_filter_of_other_rows_is_refused() {
     let keys = Arc::new(EncodedKeys::encode(&rows.schema, &rows.data).unwrap());
     let slice = Slice { rows: 0..1, batch: Arc::new(rows), keys };
     let error =
-        net_matching(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter)).unwrap_err();
+        net_filled(&[slice], Numbering { incarnation: kernel::id::Incarnation(1), first: 0 }, Some(&filter), &[]).unwrap_err();
     assert_eq!(error.to_string(), "rows of table shop.orders came to a filter of table shop.lines, or under another schema");
 }
 

@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types;
 use proptest::prelude::*;
 use rows::Operation::{Delete, Insert, Update};
-use rows::net::{append, net_matching};
+use rows::net::{append, net_filled};
 use rows::shape::{Missing, Shape, Wanted, WantedCast};
 use rows::{ChangeBatch, EncodedKeys, NetOutcome, Netted, Numbering, Operation, Slice, TableSchema, Type, ValuePolicy};
 use shop::{Row, batch, delete, row, schema};
@@ -37,7 +37,7 @@ fn through(shape: &Shape, batch: ChangeBatch) -> Netted {
     assert_eq!(batch.check(), Ok(()));
     let keys = Arc::new(EncodedKeys::encode(&batch.schema, &batch.data).unwrap());
     let slice = Slice { rows: 0..batch.rows(), batch, keys };
-    match net_matching(&[slice], NUMBERING, shape.filter().map(AsRef::as_ref)).unwrap() {
+    match net_filled(&[slice], NUMBERING, shape.filter().map(AsRef::as_ref), &[]).unwrap() {
         NetOutcome::Netted(netted) => shape.apply(*netted).unwrap(),
         NetOutcome::Holes(holes) => panic!("{holes:?}"),
     }
@@ -102,13 +102,13 @@ fn a_value_that_cannot_be_held_is_told_with_its_place_in_the_log_and_not_with_it
     let batch = Arc::new(batch(&rows));
     let keys = Arc::new(EncodedKeys::encode(&batch.schema, &batch.data).unwrap());
     let place = (batch.tail.transactions.last().unwrap().transaction.clone(), batch.tail.coordinates[1]);
-    let NetOutcome::Netted(netted) = net_matching(&[Slice { rows: 0..2, batch, keys }], NUMBERING, None).unwrap() else {
+    let NetOutcome::Netted(netted) = net_filled(&[Slice { rows: 0..2, batch, keys }], NUMBERING, None, &[]).unwrap() else {
         panic!("no holes")
     };
     let error = shape.apply(*netted).unwrap_err().to_string();
     let expected = format!(
         "table shop.orders: the value of column 'total' in the row that was changed in transaction {:?} at {:?} cannot be held as \
-         decimal(4,2): it is above the highest such value. Give the column another `onValue`, or cast it to another type",
+         decimal(4,2): it is above the highest such value. Give the column another `onValue` (`null` or `clamp`) and resume the table",
         place.0, place.1
     );
     assert_eq!(error, expected);

@@ -49,7 +49,8 @@ pub struct RowsAnswer {
     pub identity: LogIdentity,
 }
 
-/// What netting takes for the values that the last image of a key lacks. A key whose image lacks nothing takes nothing of it.
+/// What netting takes for the values that the last image of a key lacks. Of a row that is not taken `whole`, an image that lacks nothing
+/// takes nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fill {
     /// The key.

@@ -17,10 +17,11 @@ use rows::build::BatchBuilder;
 use rows::{EncodedKeys, Operation, RowPhase, TableSchema, Type, ValuePolicy};
 use tokio::time::Instant;
 
-use super::copied::{Copied, CopiedRow};
-use super::read::{ALIAS, HOLD, ROWS_EXPECTED};
+use super::copied::CopiedRow;
+use super::read::{ALIAS, ROWS_EXPECTED};
 use super::session;
-use super::table::{Table, copying, look_up, refused, rejected};
+use super::table::{Table, look_up, rejected};
+use super::taking::{Takes, take};
 use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
@@ -52,30 +53,10 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let table = look_up(source, connection, &request.table, &[], standing.version).await?;
     let asked = Asked::new(&table, request)?;
     connection.query(BY_INDEX).await.map_err(failed)?;
-    connection.query("SAVEPOINT reading").await.map_err(failed)?;
-    let query = format!("COPY ({}) TO STDOUT (FORMAT binary)", asked.query(&table));
-    connection.copy_out(&query).await.map_err(|e| copying(place, name, e))?;
     let mut rows = Rows::new(&table, &asked, standing.fence);
-    let mut copied = Copied::default();
-    let mut stopped = false;
-    while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
-        copied.push(&piece);
-        while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
-            rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
-        }
-        stopped = !rows.told.is_empty() && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);
-        if stopped {
-            connection.stop_copy(&place.settings.endpoint).await.map_err(failed)?;
-            break;
-        }
-    }
-    // As of a chunk: only a commit has the log flushed soon, and with it the fence.
-    if stopped {
-        connection.query("ROLLBACK TO SAVEPOINT reading").await.map_err(failed)?;
-    }
-    connection.query("COMMIT").await.map_err(failed)?;
-    if !stopped && (!copied.is_over() || rows.told.len() != request.keys.num_rows()) {
-        return Err(failed(WireError::Protocol("a COPY ends inside its rows".into())));
+    let stopped = take(place, connection, name, &asked.query(&table), (request.bytes_max, begun), &mut rows).await?;
+    if !stopped && rows.told.len() != request.keys.num_rows() {
+        return Err(failed(WireError::Protocol("a COPY ends before all of its keys".into())));
     }
     let (batch, gone) = rows.finish(&asked)?;
     let visibility = Visibility { proven: standing.seen.proven(&request.about), unfinished: None };
@@ -213,6 +194,30 @@ impl<'a> Rows<'a> {
         Self { table, places: &asked.places, batch, understood, told, gone, bytes: 0, at, scratch: String::new() }
     }
 
+    /// The rows, and the keys without one: once it is sure that these are the keys that were meant.
+    fn finish(self, asked: &Asked) -> Result<(Option<Arc<rows::ChangeBatch>>, Vec<usize>), Error> {
+        let name = self.table.bound.schema.table.clone();
+        let fault = |error: &dyn std::fmt::Display| {
+            let what = format!("table {name}: a batch of its rows could not be made: {error}");
+            Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
+        };
+        let understood = self.understood.finish(reader::now(), RowPhase::Snapshot).map_err(|e| fault(&e))?;
+        let understood = EncodedKeys::encode(&asked.schema, &understood.data).map_err(|e| fault(&e))?;
+        let is_meant =
+            |(at, number): (usize, &usize)| *number < asked.keys.len() && understood.key(at) == asked.keys.key(*number);
+        if !self.told.iter().enumerate().all(is_meant) {
+            let what = format!("table {name}: a row's key can't be told to the server so that it understands the same value");
+            return Err(rejected("postgres-key-text", what, "ALTER TABLE ... REPLICA IDENTITY FULL; and please report this"));
+        }
+        let batch = match self.batch.rows() {
+            0 => None,
+            _ => Some(Arc::new(self.batch.finish(reader::now(), RowPhase::Snapshot).map_err(|e| fault(&e))?)),
+        };
+        Ok((batch, self.gone))
+    }
+}
+
+impl Takes for Rows<'_> {
     fn take(&mut self, row: &CopiedRow) -> Result<(), Refusal> {
         let columns = 1 + self.places.len() + 1 + self.table.columns.len();
         let shape = || Refusal::Shape { columns, values: row.len() };
@@ -244,25 +249,11 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// The rows, and the keys without one: once it is sure that these are the keys that were meant.
-    fn finish(self, asked: &Asked) -> Result<(Option<Arc<rows::ChangeBatch>>, Vec<usize>), Error> {
-        let name = self.table.bound.schema.table.clone();
-        let fault = |error: &dyn std::fmt::Display| {
-            let what = format!("table {name}: a batch of its rows could not be made: {error}");
-            Error::new(Kind::Fatal, "postgres-batch", what, "this is a fault in urutau itself; please report it")
-        };
-        let understood = self.understood.finish(reader::now(), RowPhase::Snapshot).map_err(|e| fault(&e))?;
-        let understood = EncodedKeys::encode(&asked.schema, &understood.data).map_err(|e| fault(&e))?;
-        let is_meant =
-            |(at, number): (usize, &usize)| *number < asked.keys.len() && understood.key(at) == asked.keys.key(*number);
-        if !self.told.iter().enumerate().all(is_meant) {
-            let what = format!("table {name}: a row's key can't be told to the server so that it understands the same value");
-            return Err(rejected("postgres-key-text", what, "ALTER TABLE ... REPLICA IDENTITY FULL; and please report this"));
-        }
-        let batch = match self.batch.rows() {
-            0 => None,
-            _ => Some(Arc::new(self.batch.finish(reader::now(), RowPhase::Snapshot).map_err(|e| fault(&e))?)),
-        };
-        Ok((batch, self.gone))
+    fn rows(&self) -> usize {
+        self.told.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }

@@ -15,6 +15,7 @@ mod plan;
 mod read;
 mod session;
 mod table;
+mod taking;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! One chunk: what the table is in this snapshot, then its rows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use contract::{ChunkRead, ChunkRequest, Error, Kind};
 use kernel::coordinator::Visibility;
@@ -12,17 +11,16 @@ use rows::{Operation, RowPhase};
 use tokio::time::Instant;
 
 use super::bound::Bound;
-use super::copied::{Copied, CopiedRow};
+use super::copied::CopiedRow;
 use super::session;
-use super::table::{Table, copying, look_up, refused, rejected};
+use super::table::{Table, look_up, rejected};
+use super::taking::{Takes, take};
 use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal};
 use crate::source::PostgresSource;
-use crate::wire::{Connection, WireError, identifier};
+use crate::wire::{Connection, identifier};
 
-/// After so long a chunk ends where it is: whoever wants to change the table waits for it.
-pub(super) const HOLD: Duration = Duration::from_secs(10);
 /// Rows that a new builder has room for.
 pub(super) const ROWS_EXPECTED: u32 = 1024;
 /// What the table is called in our statement.
@@ -45,31 +43,8 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let standing = catalog::standing(connection).await.map_err(failed)?;
     let table = look_up(source, connection, &request.table, &bounds(request)?, standing.version).await?;
     let query = table.query(request)?;
-    connection.query("SAVEPOINT reading").await.map_err(failed)?;
-    connection.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)")).await.map_err(|e| copying(place, name, e))?;
     let mut rows = Rows::new(&table, standing.fence);
-    let mut copied = Copied::default();
-    let mut stopped = false;
-    while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
-        copied.push(&piece);
-        while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
-            rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
-        }
-        stopped = rows.batch.rows() > 0 && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);
-        if stopped {
-            connection.stop_copy(&place.settings.endpoint).await.map_err(failed)?;
-            break;
-        }
-    }
-    // Reading may prune pages, which is written to the log, and the server flushes that soon only if the transaction commits: else, on
-    // an idle server, the fences of the chunks that follow would lie behind what is flushed for a quarter of a minute.
-    if stopped {
-        connection.query("ROLLBACK TO SAVEPOINT reading").await.map_err(failed)?;
-    }
-    connection.query("COMMIT").await.map_err(failed)?;
-    if !stopped && !copied.is_over() {
-        return Err(failed(WireError::Protocol("a COPY ends inside its rows".into())));
-    }
+    let stopped = take(place, connection, name, &query, (request.bytes_max, begun), &mut rows).await?;
     let is_whole = !stopped && rows.batch.rows() < limit(request) as usize;
     let end = match rows.last {
         Some(key) if !is_whole => Some(Bound { relation: table.found.id, order: table.walk.order(), key }.written()),
@@ -141,7 +116,9 @@ impl<'a> Rows<'a> {
         let at = Transaction { stream: StreamName::from(""), at: Offset(fence.0) };
         Self { table, batch, bytes: 0, last: None, at, scratch: String::new() }
     }
+}
 
+impl Takes for Rows<'_> {
     fn take(&mut self, row: &CopiedRow) -> Result<(), Refusal> {
         let (bound, walk) = (&self.table.bound, &self.table.walk);
         let columns = bound.places.len() + walk.columns.len();
@@ -156,6 +133,14 @@ impl<'a> Rows<'a> {
         self.batch.tell(Operation::Read, coordinate, &self.at, None);
         self.bytes += ROW_BYTES + row.bytes();
         Ok(())
+    }
+
+    fn rows(&self) -> usize {
+        self.batch.rows()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 

@@ -143,13 +143,9 @@ impl<'a> Located<'a> {
     pub(super) fn moved_from(&self, number: u32) -> Option<u32> {
         let before = number.checked_sub(1)?;
         let (here, there) = (self.places[number as usize], self.places[before as usize]);
-        let is_one_change = self.operation(number) == Operation::Insert
-            && self.operation(before) == Operation::Delete
-            && here.batch == there.batch
-            && here.row == there.row + 1
-            && self.coordinate(number).major == self.coordinate(before).major
-            && self.transaction(number) == self.transaction(before);
-        is_one_change.then_some(before)
+        let (source, row) = self.at(number);
+        let is_neighbour = here.batch == there.batch && source.batch.moved_from(row) == Some(there.row as usize);
+        (is_neighbour && self.transaction(number) == self.transaction(before)).then_some(before)
     }
 }
 
