@@ -49,7 +49,7 @@ impl Progress {
             loop {
                 let report = control.report();
                 rate.add(Instant::now(), report.rows_read);
-                bar.set_message(lines(&report, rate.per_second()));
+                bar.set_message(lines(&report, rate.per_second(), chrono::Utc::now().timestamp_millis()));
                 bar.tick();
                 tokio::time::sleep(DRAWN_EVERY).await;
             }
@@ -67,7 +67,7 @@ impl Progress {
 }
 
 /// The lines as text.
-fn lines(report: &Report, rows_per_second: u64) -> String {
+fn lines(report: &Report, rows_per_second: u64, now_ms: i64) -> String {
     let state = match (report.running, report.waiting.first()) {
         (false, Some(waiting)) => format!("waiting for {waiting}"),
         (false, None) => "starting".to_owned(),
@@ -75,17 +75,31 @@ fn lines(report: &Report, rows_per_second: u64) -> String {
         (true, _) => format!("{} of the log to go", count(report.behind)),
     };
     let (read, held) = (count(report.rows_read), bytes(report.bytes_held));
-    let head = format!("{read} changes read, {}/s, {held} in memory; {state}", count(rows_per_second));
+    let lag = report.lag_ms.map(|lag| format!(", {} old when read", ago(lag / 1000))).unwrap_or_default();
+    let head = format!("{read} changes read, {}/s{lag}, {held} in memory; {state}", count(rows_per_second));
     if report.tables.is_empty() {
         return format!("{}\n", style(head).bold());
     }
-    let mut grid = Grid::new(&["table", "phase", ">committed", ">owed", ">commits"]).indented();
+    let mut grid = Grid::new(&["table", "phase", ">committed", ">owed", ">commits", ">last commit"]).indented();
     for (name, table) in report.tables.iter().take(TABLES_MAX) {
-        grid.row([name.clone(), phase(table), count(table.rows_committed), count(table.rows_owed), count(table.commits)]);
+        let last = table
+            .committed_at_ms
+            .map_or("-".to_owned(), |at| format!("{} ago", ago(now_ms.saturating_sub(at).max(0).unsigned_abs() / 1000)));
+        let (committed, owed, commits) = (count(table.rows_committed), count(table.rows_owed), count(table.commits));
+        grid.row([name.clone(), phase(table), committed, owed, commits, last]);
     }
     let more = report.tables.len().saturating_sub(TABLES_MAX);
     let more = if more == 0 { String::new() } else { format!("  and {more} more tables\n") };
     format!("{}\n{}{more}", style(head).bold(), grid.text())
+}
+
+/// A stretch of time, as short as people say it.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
 }
 
 /// What a table does; of a snapshot also how much of it is left.
@@ -140,6 +154,7 @@ mod tests {
             rows_owed: 1_500,
             rows_committed: 20_000,
             commits: 3,
+            committed_at_ms: Some(1_700_000_000_000),
             ..TableReport::default()
         };
         let report = Report {
@@ -147,13 +162,14 @@ mod tests {
             rows_read: 21_500,
             bytes_held: 2048,
             behind: 123_456,
+            lag_ms: Some(4_900),
             tables: [("shop.orders".to_owned(), table)].into(),
             ..Report::default()
         };
-        let text = console::strip_ansi_codes(&lines(&report, 7_000)).into_owned();
-        let expected = "21,500 changes read, 7,000/s, 2.00 KiB in memory; 123,456 of the log to go
-  table        phase      committed   owed  commits
-  shop.orders  streaming     20,000  1,500        3
+        let text = console::strip_ansi_codes(&lines(&report, 7_000, 1_700_000_200_000)).into_owned();
+        let expected = "21,500 changes read, 7,000/s, 4 s old when read, 2.00 KiB in memory; 123,456 of the log to go
+  table        phase      committed   owed  commits  last commit
+  shop.orders  streaming     20,000  1,500        3    3 min ago
 ";
         assert_eq!(text, expected);
     }
@@ -161,7 +177,7 @@ mod tests {
     #[test]
     fn before_it_runs_the_first_line_says_what_it_waits_for() {
         let report = Report { waiting: vec!["the log to be opened, ended by an answer".into()], ..Report::default() };
-        let text = console::strip_ansi_codes(&lines(&report, 0)).into_owned();
+        let text = console::strip_ansi_codes(&lines(&report, 0, 0)).into_owned();
         assert_eq!(text, "0 changes read, 0/s, 0 B in memory; waiting for the log to be opened, ended by an answer\n");
     }
 }

@@ -5,7 +5,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use contract::Measure;
 use host::survey;
 use kernel::id::TableName;
-use kernel::state::{Phase, PipelineState, TableState};
+use kernel::position::Position;
+use kernel::state::{Phase, PipelineState, Skipped, TableRecord, TableState};
 use serde_json::{Value, json};
 
 use crate::args::FileArgs;
@@ -24,6 +25,8 @@ struct Row {
     phase: Phase,
     state: Option<TableState>,
     measure: Measure,
+    /// The events that somebody had it pass over.
+    skipped: Vec<Skipped>,
 }
 
 /// Looks at every table.
@@ -38,8 +41,10 @@ pub(crate) async fn tables(args: &FileArgs) -> Result<Answer, Failure> {
             Some(_) => sink.measure(&plan.before_described()).await?,
             None => Measure::default(),
         };
-        let phase = phase_of(record.as_ref(), name);
-        rows.push(Row { table: name.clone(), target: plan.target.clone(), phase, state, measure });
+        let entry = record.as_ref().and_then(|record| record.tables.get(name));
+        let phase = phase_of(entry);
+        let skipped = entry.map(|entry| entry.skipped.clone()).unwrap_or_default();
+        rows.push(Row { table: name.clone(), target: plan.target.clone(), phase, state, measure, skipped });
     }
     let left: Vec<(&TableName, Phase)> = record
         .iter()
@@ -58,8 +63,8 @@ pub(crate) async fn tables(args: &FileArgs) -> Result<Answer, Failure> {
 }
 
 /// A table that the record does not know has not begun.
-fn phase_of(record: Option<&PipelineState>, table: &TableName) -> Phase {
-    record.and_then(|record| record.tables.get(table)).map_or(Phase::Pending, |entry| entry.phase)
+fn phase_of(entry: Option<&TableRecord>) -> Phase {
+    entry.map_or(Phase::Pending, |entry| entry.phase)
 }
 
 fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&TableName, Phase)]) -> String {
@@ -76,6 +81,15 @@ fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&Tab
         grid.row(row.cells());
     }
     text.push_str(&grid.text());
+    for row in rows {
+        if let Some(last) = row.skipped.last() {
+            let events = match row.skipped.len() {
+                1 => "one event".to_owned(),
+                more => format!("{more} events, the last"),
+            };
+            text.push_str(&format!("{} passed over {events} at {}, since somebody said skip\n", row.table, place(last)));
+        }
+    }
     for (name, phase) in left {
         text.push_str(&format!("{name} is not in the pipeline file any more; the record says {}\n", phase.as_str()));
     }
@@ -117,6 +131,7 @@ impl Row {
             "ranges_missing": self.state.as_ref().map(|state| state.tiling.iter().filter(|range| !range.durable).count()),
             "incarnation": self.state.as_ref().map(|state| state.incarnation),
             "commit": self.state.as_ref().map(|state| state.commit.to_string()),
+            "skipped": self.skipped.iter().map(|s| json!({ "incarnation": s.incarnation, "place": place(s) })).collect::<Vec<_>>(),
         })
     }
 
@@ -124,6 +139,13 @@ impl Row {
         let at = DateTime::<Utc>::from_timestamp_millis(self.measure.committed_at?)?;
         Some(at.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
+}
+
+/// Where an event is: its transaction, as positions are written, and its place in it.
+fn place(skipped: &Skipped) -> String {
+    let Skipped { stream, at, coordinate, .. } = skipped;
+    let transaction: Position = [(stream.clone(), *at)].into_iter().collect();
+    format!("{transaction} ({}.{})", coordinate.major, coordinate.minor)
 }
 
 /// The beginning of a log has no text.
@@ -135,11 +157,11 @@ fn shown(position: &str) -> &str {
 mod tests {
     use super::*;
     use kernel::id::{CommitId, Incarnation, Version};
-    use kernel::position::{Cut, LogIdentity, Position};
-    use kernel::state::{Ancestors, FORMAT, TableRecord};
+    use kernel::position::{Coordinate, Cut, LogIdentity, Offset};
+    use kernel::state::{Ancestors, FORMAT};
 
     fn row(phase: Phase, state: Option<TableState>, measure: Measure) -> Row {
-        Row { table: "shop.orders".into(), target: "orders".to_owned(), phase, state, measure }
+        Row { table: "shop.orders".into(), target: "orders".to_owned(), phase, state, measure, skipped: Vec::new() }
     }
 
     fn state() -> TableState {
@@ -189,10 +211,26 @@ mod tests {
 
     #[test]
     fn a_table_that_the_record_does_not_know_has_not_begun() {
-        let entry = TableRecord { phase: Phase::Halted, generation: 0, named: None };
-        let record = PipelineState { tables: [("shop.orders".into(), entry)].into(), ..PipelineState::default() };
-        assert_eq!(phase_of(Some(&record), &"shop.orders".into()), Phase::Halted);
-        assert_eq!(phase_of(Some(&record), &"shop.items".into()), Phase::Pending);
-        assert_eq!(phase_of(None, &"shop.orders".into()), Phase::Pending);
+        let entry = TableRecord { phase: Phase::Halted, generation: 0, named: None, skipped: Vec::new() };
+        assert_eq!(phase_of(Some(&entry)), Phase::Halted);
+        assert_eq!(phase_of(None), Phase::Pending);
+    }
+
+    #[test]
+    fn what_a_table_was_told_to_pass_over_is_shown() {
+        let skipped = |major| Skipped {
+            incarnation: Incarnation(3),
+            stream: "orders.jsonl".into(),
+            at: Offset(120),
+            coordinate: Coordinate { major, minor: 0 },
+        };
+        let mut row = row(Phase::Streaming, Some(state()), Measure::default());
+        row.skipped = vec![skipped(7)];
+        let text = |row: &Row| text("p", None, std::slice::from_ref(row), &[]);
+        assert!(text(&row).ends_with("shop.orders passed over one event at orders.jsonl:120 (7.0), since somebody said skip\n"));
+        row.skipped.push(skipped(9));
+        let text = text(&row);
+        assert!(text.ends_with("passed over 2 events, the last at orders.jsonl:120 (9.0), since somebody said skip\n"), "{text}");
+        assert_eq!(row.json()["skipped"][1], json!({ "incarnation": 3, "place": "orders.jsonl:120 (9.0)" }));
     }
 }

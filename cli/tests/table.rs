@@ -108,6 +108,8 @@ fn a_run_is_asked_at_its_address() {
     act(&["resume", "orders"]).has(&["shop.orders"]);
     wait_until("the halt again", || (halts() == 2).then_some(()));
     act(&["skip", "orders"]).expect(0).has(&["shop.orders is streaming now"]);
+    // That it was told to is stored before the event is passed.
+    assert_eq!(desk.table("shop.orders")["skipped"].as_array().map(Vec::len), Some(1));
     desk.append("changes.jsonl", &order(11));
     wait_until("the order behind it", || (desk.table("shop.orders")["rows"] == json!(4)).then_some(()));
     act(&["drop", "orders", "--yes"]).expect(0).has(&["shop.orders is needs-snapshot now"]);
@@ -190,6 +192,8 @@ fn a_run_serves_its_status_metrics_and_health() {
         "urutau_coordinator_pending_rows{table=\"shop.orders\"}",
         "urutau_table_halted{table=\"shop.orders\"} 0",
         "urutau_source_behind",
+        "urutau_source_lag_seconds",
+        "urutau_coordinator_committed_timestamp_seconds{table=\"shop.orders\"}",
         "urutau_inflight_bytes",
     ] {
         assert!(metrics.contains(name), "no '{name}' in\n{metrics}");

@@ -156,6 +156,8 @@ bugs! {
     NeverValidates => "superseded-is-learned-in-time",
     /// A halt by `Rejected` undoes a release.
     HaltUndoesRelease => "release-before-pass",
+    /// Passes over an event before the record says that somebody wanted it.
+    SkipsUnrecorded => "skip-recorded-before-passed",
     /// The versions of rows lack the incarnation.
     VersionWithoutIncarnation => "position-covers-only-durable",
     /// A truncate does not empty what was taken before it.

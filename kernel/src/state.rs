@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CommitId, Incarnation, TableName, Version};
-use crate::position::{Cut, LogIdentity, Position};
+use crate::id::{CommitId, Incarnation, StreamName, TableName, Version};
+use crate::position::{Coordinate, Cut, LogIdentity, Offset, Position};
 
 /// The version of the stored forms.
 pub const FORMAT: u32 = 1;
@@ -140,6 +140,36 @@ pub struct TableRecord {
     pub generation: u64,
     /// With this commit, or one built upon it, as its state the table lacks nothing up to `quiet`.
     pub named: Option<CommitId>,
+    /// The events that somebody had it pass over, the newest last; at most [`SKIPS_KEPT`]. Each was stored here before it was passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+/// So many events that were passed over are remembered of a table; then the oldest are forgotten.
+pub const SKIPS_KEPT: usize = 100;
+
+/// An event that was passed over because somebody said so.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The life that was told to.
+    pub incarnation: Incarnation,
+    /// The stream that holds the event.
+    pub stream: StreamName,
+    /// Where its transaction begins there.
+    pub at: Offset,
+    /// Its place in the transaction.
+    pub coordinate: Coordinate,
+}
+
+impl TableRecord {
+    /// Adds what is passed over, once.
+    pub(crate) fn skip(&mut self, skipped: Skipped) {
+        if !self.skipped.contains(&skipped) {
+            self.skipped.push(skipped);
+            let over = self.skipped.len().saturating_sub(SKIPS_KEPT);
+            self.skipped.drain(..over);
+        }
+    }
 }
 
 /// What a table is doing, as people see it.

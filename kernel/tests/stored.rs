@@ -49,8 +49,8 @@ fn a_table_state_has_this_form() {
 
 #[test]
 fn a_pipeline_record_has_this_form() {
-    let record = TableRecord { phase: Phase::NeedsSnapshot, generation: 2, named: None };
-    let streaming = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(3, 4)) };
+    let record = TableRecord { phase: Phase::NeedsSnapshot, generation: 2, named: None, skipped: Vec::new() };
+    let streaming = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(3, 4)), skipped: Vec::new() };
     let state = PipelineState {
         format: FORMAT,
         incarnation: Incarnation(3),

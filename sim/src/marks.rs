@@ -76,6 +76,7 @@ pub const COORDINATOR: &[&str] = &[
     "session-lost",
     "set-back-by-older-life",
     "set-back-by-rollback",
+    "skip-recorded",
     "snapshot-complete",
     "stale-answer",
     "stall-ends",

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::config::{Join, OnTruncate, Resnapshot};
 use kernel::coordinator::{Output, StopReason};
 use kernel::id::{AttemptId, BatchId, CommandId, CommitId, Identity, Incarnation, StreamName, TableName, Version};
-use kernel::position::{LogIdentity, Position};
-use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, TableRecord, TableState};
+use kernel::position::{Coordinate, LogIdentity, Offset, Position};
+use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, Skipped, TableRecord, TableState};
 use sim::history::{Change, Contents, History, Key, Kind, Row, RowImage, Tx};
 use sim::oracle::absent::{self, Reading};
 use sim::oracle::durability::{self, Smeared};
@@ -64,6 +64,7 @@ struct Moment {
     at_rest_again: (Option<TableState>, Contents),
     // A life goes on, or ends.
     said_after_newer: Output,
+    passed_over: Skipped,
     superseded_since: u64,
     held: u64,
     counted: u64,
@@ -111,8 +112,13 @@ fn state(number: u64, upto: u64) -> TableState {
     }
 }
 
+fn passed_over(life: u32) -> Skipped {
+    let coordinate = Coordinate { major: 12, minor: 0 };
+    Skipped { incarnation: Incarnation(life), stream: StreamName::from(""), at: Offset(10), coordinate }
+}
+
 fn record(quiet: u64, named: u64) -> PipelineState {
-    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(named)) };
+    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(named)), skipped: vec![passed_over(1)] };
     PipelineState {
         format: FORMAT,
         incarnation: Incarnation(1),
@@ -193,6 +199,7 @@ fn right() -> Moment {
         at_rest: (Some(state(2, 20)), contents(&[(1, 102)])),
         at_rest_again: (Some(state(2, 20)), contents(&[(1, 102)])),
         said_after_newer: Output::Stop { reason: StopReason::Superseded { by: Incarnation(2) } },
+        passed_over: passed_over(1),
         superseded_since: 60,
         held: 50,
         counted: 50,
@@ -258,6 +265,10 @@ impl Moment {
             ("staged_kept_while_unknown", outcomes::staged_kept_while_unknown(&self.landed)),
             ("dropped_was_never_visible", outcomes::dropped_was_never_visible(attempt(), self.dropped_was_visible)),
             ("discarded_was_not_needed", outcomes::discarded_was_not_needed(&self.landed)),
+            (
+                "skip_recorded_before_passed",
+                outcomes::skip_recorded_before_passed(Some(&self.record), &TableName::from("t0"), &self.passed_over),
+            ),
             ("superseded_means_stopped", outcomes::superseded_means_stopped(&self.said_after_newer)),
             ("superseded_is_learned_in_time", outcomes::superseded_is_learned_in_time(90, self.superseded_since, 30)),
             ("budget_conserved", resources::budget_conserved(self.held, self.counted, 100, 30)),
@@ -389,6 +400,9 @@ const CASES: &[Case] = &[
     }),
     (&["superseded_means_stopped"], "a life that was told of a newer one asks for the record", |m| {
         m.said_after_newer = Output::ReadPipelineState { id: CommandId { incarnation: Incarnation(1), number: 9 } };
+    }),
+    (&["skip_recorded_before_passed"], "an event is passed over that another life was told to pass", |m| {
+        m.passed_over = passed_over(2);
     }),
     (&["superseded_is_learned_in_time"], "a life that is superseded for longer than its interval lives still", |m| {
         m.superseded_since = 59;

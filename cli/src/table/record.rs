@@ -73,7 +73,8 @@ fn changed(record: &PipelineState, action: Action, name: &TableName, generation:
     let entry = match action {
         // What needs a snapshot is named with no commit, and waits for a generation that there is not yet (rule A5).
         Action::Drop => {
-            TableRecord { phase: Phase::NeedsSnapshot, generation: entry.generation.max(generation) + 1, named: None }
+            let generation = entry.generation.max(generation) + 1;
+            TableRecord { phase: Phase::NeedsSnapshot, generation, named: None, ..entry.clone() }
         }
         Action::Pause | Action::Resume | Action::Skip | Action::Resnapshot => {
             TableRecord { phase: action.goal(), ..entry.clone() }
@@ -121,8 +122,8 @@ mod tests {
 
     fn record(phase: Phase) -> PipelineState {
         let commit = CommitId { incarnation: Incarnation(3), number: 8 };
-        let orders = TableRecord { phase, generation: 2, named: Some(commit) };
-        let items = TableRecord { phase: Phase::Streaming, generation: 0, named: None };
+        let orders = TableRecord { phase, generation: 2, named: Some(commit), skipped: Vec::new() };
+        let items = TableRecord { phase: Phase::Streaming, generation: 0, named: None, skipped: Vec::new() };
         PipelineState {
             format: FORMAT,
             incarnation: Incarnation(3),
@@ -154,7 +155,10 @@ mod tests {
     fn a_dropped_table_is_named_with_no_commit_and_waits_for_a_generation_to_come() {
         let mut expected = record(Phase::Streaming);
         expected.incarnation = Incarnation(4);
-        expected.tables.insert("shop.orders".into(), TableRecord { phase: Phase::NeedsSnapshot, generation: 6, named: None });
+        expected.tables.insert(
+            "shop.orders".into(),
+            TableRecord { phase: Phase::NeedsSnapshot, generation: 6, named: None, skipped: Vec::new() },
+        );
         assert_eq!(change(Phase::Streaming, Action::Drop), Some(expected));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use contract::{LogEvent, LogRead};
 use kernel::coordinator::{Coordinator, Status, TableStatus};
@@ -28,6 +28,8 @@ pub struct Report {
     pub bytes_held: u64,
     /// How much of the log, up to the end that it had when it was opened, is not read yet; in the log's own measure.
     pub behind: u64,
+    /// How old the newest change was when it was read, in milliseconds, if the source says when it committed it.
+    pub lag_ms: Option<u64>,
     /// At or below this nothing is owed.
     pub quiet: String,
     /// What the source may forget.
@@ -53,6 +55,8 @@ pub struct TableReport {
     pub rows_committed: u64,
     /// Durable commits of this run.
     pub commits: u64,
+    /// When the last of them was, milliseconds since 1970.
+    pub committed_at_ms: Option<i64>,
     /// Of which snapshot its copy is: 0 if it was never read beside the log.
     pub generation: u64,
     /// Rows of snapshots that were taken in this run.
@@ -90,6 +94,10 @@ struct Seen {
     status: Option<Status>,
     observed: Option<Instant>,
     rows_read: u64,
+    /// The newest moment at which the source committed something that was read, and when it was read, microseconds since 1970.
+    newest: Option<(i64, i64)>,
+    /// When each table's last durable commit was, milliseconds since 1970.
+    committed_at: BTreeMap<TableName, i64>,
     /// What is to be logged once the report says it too: who reads the log may ask for the report at once.
     notices: Vec<Notice>,
 }
@@ -126,6 +134,12 @@ impl Reporter {
         let status = coordinator.status();
         let mut report = report(&self.pipeline, &status);
         report.rows_read = seen.rows_read;
+        report.lag_ms = seen.newest.map(|(then, read)| read.saturating_sub(then).max(0).unsigned_abs() / 1000);
+        for (table, at) in &seen.committed_at {
+            if let Some(table) = report.tables.get_mut(table.as_str()) {
+                table.committed_at_ms = Some(*at);
+            }
+        }
         publish(&report);
         seen.report = report;
         seen.status = Some(status);
@@ -143,7 +157,19 @@ impl Reporter {
     pub(crate) fn read(&self, read: &LogRead) {
         let rows: u64 = read.batches.iter().map(|b| b.rows() as u64).sum();
         counter!("urutau_coordinator_events_decoded_total").increment(rows);
-        self.seen().rows_read += rows;
+        let runs = read.batches.iter().flat_map(|batch| &batch.tail.transactions);
+        let ended = read.events.iter().filter_map(|event| match event {
+            LogEvent::Ended { commit_time, .. } => *commit_time,
+            _ => None,
+        });
+        let newest = runs.filter_map(|run| run.commit_time).chain(ended).max();
+        let mut seen = self.seen();
+        seen.rows_read += rows;
+        // What is read again is older, and says nothing of how far behind the run is.
+        if let Some(newest) = newest.filter(|newest| seen.newest.is_none_or(|(before, _)| before < *newest)) {
+            seen.newest = Some((newest, now_micros()));
+        }
+        drop(seen);
         for event in &read.events {
             if let LogEvent::Truncated { table, .. } = event {
                 counter!("urutau_source_truncates_total", "table" => table.to_string()).increment(1);
@@ -155,7 +181,10 @@ impl Reporter {
         let table = table.to_string();
         histogram!("urutau_worker_commit_duration_seconds", "table" => table.clone()).record(took.as_secs_f64());
         match outcome {
-            CommitOutcome::Durable { .. } => counter!("urutau_coordinator_commits_total", "table" => table).increment(1),
+            CommitOutcome::Durable { .. } => {
+                self.seen().committed_at.insert(TableName::from(table.as_str()), now_micros() / 1000);
+                counter!("urutau_coordinator_commits_total", "table" => table).increment(1);
+            }
             CommitOutcome::Conflict { .. } => tracing::info!(table, "another writer had committed to the table"),
             CommitOutcome::Unknown { why } | CommitOutcome::Transient { why } => {
                 counter!("urutau_worker_commit_failures_total", "table" => table.clone()).increment(1);
@@ -176,6 +205,11 @@ impl Reporter {
             "column types were inferred from the first events; name them under tables[].columns to fix them"
         );
     }
+}
+
+fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn log(notice: &Notice) {
@@ -228,6 +262,7 @@ fn report(pipeline: &str, status: &Status) -> Report {
             rows_owed: table.rows_owed,
             rows_committed: table.rows_durable,
             commits: table.commits,
+            committed_at_ms: None,
             generation: table.stored.as_ref().map_or(0, |stored| stored.generation),
             snapshot_rows: table.chunk_rows,
             snapshot_rows_dropped: table.chunk_rows_dropped,
@@ -247,6 +282,7 @@ fn report(pipeline: &str, status: &Status) -> Report {
         rows_read: 0,
         bytes_held: status.bytes_held,
         behind: status.end.beyond(&status.received),
+        lag_ms: None,
         quiet: status.quiet.to_string(),
         acknowledged: status.acknowledged.to_string(),
         tables: tables.collect(),
@@ -258,10 +294,16 @@ fn report(pipeline: &str, status: &Status) -> Report {
 fn publish(report: &Report) {
     gauge!("urutau_inflight_bytes").set(report.bytes_held as f64);
     gauge!("urutau_source_behind").set(report.behind as f64);
+    if let Some(lag) = report.lag_ms {
+        gauge!("urutau_source_lag_seconds").set(lag as f64 / 1000.0);
+    }
     for (name, table) in &report.tables {
         gauge!("urutau_coordinator_pending_rows", "table" => name.clone()).set(table.rows_owed as f64);
         gauge!("urutau_table_halted", "table" => name.clone()).set(f64::from(u8::from(table.phase == "halted")));
         counter!("urutau_worker_rows_written_total", "table" => name.clone()).absolute(table.rows_committed);
+        if let Some(at) = table.committed_at_ms {
+            gauge!("urutau_coordinator_committed_timestamp_seconds", "table" => name.clone()).set(at as f64 / 1000.0);
+        }
         let missing = table.snapshot.as_ref().map_or(0, |snapshot| snapshot.ranges_missing);
         counter!("urutau_snapshot_rows_total", "table" => name.clone()).absolute(table.snapshot_rows);
         counter!("urutau_snapshot_rows_dropped_total", "table" => name.clone()).absolute(table.snapshot_rows_dropped);

@@ -18,8 +18,8 @@ use crate::flow::Backoff;
 use crate::id::{CommandId, CommitId, Incarnation, StreamName, TableName, Token};
 use crate::outcome::StoreOutcome;
 use crate::planted::planted;
-use crate::position::{Cut, LogIdentity, Position};
-use crate::state::{FORMAT, Phase, PipelineState, TableRecord, TableState};
+use crate::position::{Coordinate, Cut, LogIdentity, Position, Transaction};
+use crate::state::{FORMAT, Phase, PipelineState, Skipped, TableRecord, TableState};
 use crate::time::Time;
 
 /// The pipeline record as it is known to be stored, and how it is being replaced.
@@ -229,7 +229,9 @@ impl Coordinator {
         for (name, entry) in &mut tables {
             // A table that was removed from the pipeline is released like any other: before the acknowledgement passes it.
             if !self.tables.contains_key(name) && entry.phase != Phase::NeedsSnapshot {
-                *entry = TableRecord { phase: Phase::NeedsSnapshot, generation: entry.generation + 1, named: None };
+                entry.phase = Phase::NeedsSnapshot;
+                entry.generation += 1;
+                entry.named = None;
             }
         }
         for (name, table) in &self.tables {
@@ -256,10 +258,45 @@ impl Coordinator {
 
     fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> TableRecord {
         let phase = self.wanted_phase(name, table);
-        if phase == Phase::NeedsSnapshot {
-            return TableRecord { phase, generation: self.needed(name, table), named: None };
+        let skipped = self.record.known.tables.get(name).map(|entry| entry.skipped.clone()).unwrap_or_default();
+        let mut entry = if phase == Phase::NeedsSnapshot {
+            TableRecord { phase, generation: self.needed(name, table), named: None, skipped }
+        } else {
+            TableRecord { phase, generation: table.generation(), named: self.named(table, quiet), skipped }
+        };
+        if let Some(at) = &table.skip {
+            entry.skip(self.skipped(at));
         }
-        TableRecord { phase, generation: table.generation(), named: self.named(table, quiet) }
+        entry
+    }
+
+    // ---- skipping
+
+    fn skipped(&self, (transaction, coordinate): &(Transaction, Coordinate)) -> Skipped {
+        let Transaction { stream, at } = transaction.clone();
+        Skipped { incarnation: self.incarnation, stream, at, coordinate: *coordinate }
+    }
+
+    /// May the table pass over this event? Once the stored record says so (rule A5: audited), not when somebody has said it.
+    pub(crate) fn may_skip(&self, name: &TableName, at: &(Transaction, Coordinate)) -> bool {
+        let is_said = self.tables.get(name).is_some_and(|table| table.skip.as_ref() == Some(at));
+        let entry = self.record.known.tables.get(name);
+        let is_recorded = || entry.is_some_and(|entry| entry.skipped.contains(&self.skipped(at)));
+        is_said && (planted!(self.config, SkipsUnrecorded) || is_recorded())
+    }
+
+    /// Tables that halted in front of what they may pass over now go on.
+    pub(crate) fn resume_what_may_skip(&mut self) {
+        for name in self.names() {
+            let Some(table) = self.tables.get(&name).filter(|table| table.resumes_when_recorded) else { continue };
+            if table.skip.as_ref().is_some_and(|at| self.may_skip(&name, at)) {
+                self.mark("skip-recorded");
+                if let Some(table) = self.tables.get_mut(&name) {
+                    table.resumes_when_recorded = false;
+                }
+                self.resume(&name);
+            }
+        }
     }
 
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
@@ -335,7 +372,12 @@ impl Coordinator {
             let Some(entry) = known.tables.get(name) else { return Difference::Urgent };
             let now = self.entry_now(name, table, quiet);
             let awaited = now.named != entry.named && self.is_crowded(name);
-            if now.phase != entry.phase || (now.phase == Phase::NeedsSnapshot && now.generation != entry.generation) || awaited {
+            let skips = now.skipped != entry.skipped;
+            if skips
+                || now.phase != entry.phase
+                || (now.phase == Phase::NeedsSnapshot && now.generation != entry.generation)
+                || awaited
+            {
                 return Difference::Urgent;
             }
             if now != *entry {

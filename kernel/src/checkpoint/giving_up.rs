@@ -147,6 +147,7 @@ impl Coordinator {
     fn say_halted(&mut self, name: &TableName, why: String, at: Option<(Transaction, Coordinate)>) {
         if let Some(table) = self.tables.get_mut(name) {
             table.why = Some(why.clone());
+            table.resumes_when_recorded = false;
         }
         self.push(Output::HaltTable { table: name.clone(), why, at });
         if self.config.tables.get(name).is_some_and(|t| t.on_error == OnError::Stop) {

@@ -175,7 +175,7 @@ impl Coordinator {
             return;
         }
         let at = (change.transaction.clone(), change.first);
-        if self.tables.get(change.table).is_some_and(|t| t.skip.as_ref() == Some(&at)) {
+        if self.may_skip(change.table, &at) {
             self.mark("refused-skipped");
             self.cover(change);
             let (transaction, coordinate) = at;
@@ -366,7 +366,7 @@ impl Coordinator {
                 let Some(table) = self.tables.get_mut(&name) else { return };
                 if let (Phase::Halted, Some(at)) = (table.phase, table.refused.take()) {
                     table.skip = Some(at);
-                    self.resume(&name);
+                    table.resumes_when_recorded = true;
                 }
             }
             Operator::Release(name) => {
@@ -378,7 +378,7 @@ impl Coordinator {
         }
     }
 
-    fn resume(&mut self, name: &TableName) {
+    pub(crate) fn resume(&mut self, name: &TableName) {
         let released = self.wants_snapshot(name);
         let phase = self.phase_to_go_on(name);
         let Some(table) = self.tables.get_mut(name) else { return };

@@ -179,6 +179,8 @@ pub(crate) struct Table {
     pub(crate) refused: Option<(Transaction, Coordinate)>,
     /// The event that somebody wants passed.
     pub(crate) skip: Option<(Transaction, Coordinate)>,
+    /// Does it go on once the stored record says that it may pass that event?
+    pub(crate) resumes_when_recorded: bool,
     pub(crate) durable_commits: u64,
     pub(crate) durable_rows: u64,
     /// Rows of snapshot chunks that were taken in this life, and those in whose place the log's were.
@@ -219,6 +221,7 @@ impl Table {
             rereading: Rereading::default(),
             refused: None,
             skip: None,
+            resumes_when_recorded: false,
             durable_commits: 0,
             durable_rows: 0,
             chunk_rows: 0,

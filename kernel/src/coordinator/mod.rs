@@ -222,6 +222,7 @@ impl Coordinator {
             self.release_what_holds_too_long();
             self.end_what_was_released();
             self.say_verdicts();
+            self.resume_what_may_skip();
             self.begin_generations();
             self.release_chunks();
             self.fill_holes();

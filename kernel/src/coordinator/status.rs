@@ -112,7 +112,11 @@ impl Coordinator {
                         table.phase.as_str(),
                         table.blocked,
                         table.why.clone(),
-                        "resume, skip, or source.hold",
+                        if table.resumes_when_recorded {
+                            "the record that says what is skipped"
+                        } else {
+                            "resume, skip, or source.hold"
+                        },
                     ));
                 }
                 Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting if table.wants_generation => {

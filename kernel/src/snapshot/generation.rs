@@ -54,6 +54,7 @@ impl Coordinator {
             table.phase = phase;
             table.refused = None;
             table.skip = None;
+            table.resumes_when_recorded = false;
         }
         self.mark("resnapshot-asked");
     }

@@ -3,7 +3,7 @@
 
 use kernel::coordinator::{Fill, Output, Restart, RowRange, Status, StopReason, ToWorker};
 use kernel::id::{AttemptId, Identity, StreamName};
-use kernel::position::{LogIdentity, Position};
+use kernel::position::{LogIdentity, Position, Transaction};
 use kernel::state::{Ancestors, FORMAT, PipelineState, TableRecord, TableState};
 use kernel::time::Time;
 use kernel::worker::WorkerOutput;
@@ -157,10 +157,14 @@ fn record(record: &PipelineState) -> Vec<String> {
     let PipelineState { format, incarnation, identity: log, quiet, tables } = record;
     let format = if *format == FORMAT { String::new() } else { format!(", format {format}") };
     let mut lines = vec![format!("  life {incarnation}, quiet {} of {}{format}", place(quiet), identity(log))];
-    for (name, TableRecord { phase, generation, named }) in tables {
+    for (name, TableRecord { phase, generation, named, skipped }) in tables {
         let generation = if *generation == 0 { String::new() } else { format!(", generation {generation}") };
         let named = named.map_or("names nothing".to_string(), |c| format!("names {c:?}"));
-        lines.push(format!("  {name} {}{generation}, {named}", phase.as_str()));
+        let skips = skipped.iter().map(|s| {
+            let transaction = Transaction { stream: s.stream.clone(), at: s.at };
+            format!(", life {} skips {transaction:?}/{:?}", s.incarnation, s.coordinate)
+        });
+        lines.push(format!("  {name} {}{generation}, {named}{}", phase.as_str(), skips.collect::<String>()));
     }
     lines
 }

@@ -1,5 +1,7 @@
 //! What a process says: each of its commands, and when and how the world answers it.
 
+use kernel::state::Skipped;
+
 use super::trace::brief;
 use super::*;
 
@@ -70,7 +72,13 @@ impl Engine {
                 let known = self.processes[process].known_at_start.contains(&tab);
                 self.world.judge_start(tab, state.as_deref(), &floor, lost, known);
             }
-            Output::HaltTable { .. } | Output::Declined { .. } | Output::Skipped { .. } => {}
+            Output::HaltTable { .. } | Output::Declined { .. } => {}
+            Output::Skipped { table, transaction, coordinate } => {
+                let incarnation = self.processes[process].coordinator.incarnation();
+                let passed = Skipped { incarnation, stream: transaction.stream, at: transaction.at, coordinate };
+                let verdict = outcomes::skip_recorded_before_passed(self.world.record.as_ref(), &table, &passed);
+                self.world.judge("skip-recorded-before-passed", verdict);
+            }
             output => {
                 if let Output::Commit { table, .. } = &output
                     && let Some(table) = self.world.history.table(table)

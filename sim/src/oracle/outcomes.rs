@@ -1,7 +1,8 @@
 //! Commit outcomes.
 
 use kernel::coordinator::Output;
-use kernel::id::AttemptId;
+use kernel::id::{AttemptId, TableName};
+use kernel::state::{PipelineState, Skipped};
 
 use super::Verdict;
 use crate::sinks::{Deleted, Landed};
@@ -35,6 +36,15 @@ pub fn discarded_was_not_needed(landed: &Landed) -> Verdict {
         }
         _ => Ok(()),
     }
+}
+
+/// An event is passed over only by a life whose record says so.
+pub fn skip_recorded_before_passed(record: Option<&PipelineState>, table: &TableName, passed: &Skipped) -> Verdict {
+    let entry = record.and_then(|record| record.tables.get(table));
+    if entry.is_some_and(|entry| entry.skipped.contains(passed)) {
+        return Ok(());
+    }
+    Err(format!("{passed:?} of {table} was passed over, and the record does not say so"))
 }
 
 /// A life that is superseded stops in time, whether it has anything to write or not.
