@@ -89,12 +89,16 @@ fn options(random: &mut Random, stopped: Option<Tab>) -> Options {
         heals: None,
         ..Options::default()
     };
+    // Without a throw of its own: the runs of all seeds stay what they were.
+    options.hold_distance = options.hold.filter(|hold| hold % 4 == 0);
     if !options.discards && random.chance(500) {
         options.hold = None;
+        options.hold_distance = None;
         options.keeps_all = true;
     }
     if stopped.is_some() {
         options.hold = None;
+        options.hold_distance = None;
         options.give_up_after = None;
         options.rewind_interval = 20;
         // The others are fast enough by themselves.

@@ -92,6 +92,8 @@ options! {
     give_up_after: Option<u64> = None, "give-up-after";
     /// How long a blocked table may hold the source back.
     hold: Option<u64> = None, "hold";
+    /// How much of the log a halted or paused table may keep.
+    hold_distance: Option<u64> = None, "hold-distance";
     /// How often a life asks whether a newer one has begun.
     validate_interval: u64 = 300, "validate-interval";
     /// The least time between two goings back of the reader for a stalled table.

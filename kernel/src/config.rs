@@ -27,6 +27,8 @@ pub struct Config {
     pub source_keeps_all: bool,
     /// How long a blocked table may keep the source from discarding before it is released; `None` for sources that keep all.
     pub hold: Option<Duration>,
+    /// How much of the log, in its own measure, a halted or paused table may keep before it is released.
+    pub hold_distance: Option<u64>,
     /// After so long without a proof that this life is the newest it reads the record (rule O4).
     pub validate_interval: Duration,
     /// The least time between two goings back of the reader because a stalled table caught up (rule C3).
@@ -173,6 +175,7 @@ impl Config {
             retry: Retry { first: Duration::from_millis(200), most: Duration::from_secs(10), give_up_after: None },
             source_keeps_all: false,
             hold: None,
+            hold_distance: None,
             validate_interval: Duration::from_secs(60),
             rewind_interval: Duration::from_secs(5),
             ancestor_runs_max: 16,

@@ -41,6 +41,7 @@ pub const COORDINATOR: &[&str] = &[
     "halted-by-sink",
     "halted-for-values",
     "held-too-long",
+    "held-too-much",
     "hole-moot",
     "hole-moved",
     "hole-opened",

@@ -82,6 +82,7 @@ impl Plan {
             },
             source_keeps_all: o.keeps_all,
             hold: o.hold.map(Duration),
+            hold_distance: o.hold_distance,
             validate_interval: Duration(o.validate_interval),
             rewind_interval: Duration(o.rewind_interval),
             ancestor_runs_max: o.ancestors as usize,

@@ -226,6 +226,7 @@ pub fn config(
     config.budget_bytes_max = BUDGET_BYTES_MAX;
     config.retry = Retry { give_up_after, ..config.retry };
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
+    config.hold_distance = pipeline.source.hold.map(|hold| hold.bytes.bytes());
     config.source_keeps_all = source.keeps_all();
     config.until_current = until_current;
     config.source_reads_chunks = source.chunks().is_some() && capabilities.sweeps;

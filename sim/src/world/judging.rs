@@ -140,7 +140,12 @@ impl World {
         let removed = !process.tables.contains(&table);
         let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
         let vanished = self.memory.ever_rolled[table];
+        // It may not keep more of the log than this.
+        let state = self.targets[table].state();
+        let kept = self.source.told.beyond(state.map_or(&Position::START, |state| state.cut.upto()));
+        let too_much = self.plan.config.hold_distance.is_some_and(|most| kept > most);
         let excused = self.memory.excused[table]
+            || too_much
             || removed
             || elsewhere
             || !known

@@ -155,7 +155,7 @@ static KAFKA_FORMATS: &[Word] = &[
 static NO_SNAPSHOT: &[Word] = &[word("none", "No snapshot.")];
 
 static HOLD: &[Field] = &[
-    field("bytes", Shape::Size, "So much log.").default("10Gi").not_yet(),
+    field("bytes", Shape::Size, "So much log.").default("10Gi"),
     field("time", Shape::Duration(Zero::Refused), "So long.").default("24h"),
 ];
 
