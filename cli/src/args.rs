@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Tables(FileArgs),
     /// Show some rows of a table, read back from the sink
     Peek(PeekArgs),
+    /// Compare the copies with the source, also while the pipeline runs, and name the keys that differ
+    Verify(VerifyArgs),
     /// Act on one table, also while the pipeline runs
     Table {
         #[command(subcommand)]
@@ -86,14 +88,15 @@ pub(crate) const PIPELINE_FILE: &str = "pipeline.yaml";
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InitArgs {
-    /// The file of change events, or a pattern such as 'changes/*.jsonl'; asked for on a terminal
-    pub(crate) path: Option<String>,
+    /// The file of change events, a pattern such as 'changes/*.jsonl', or the address of a PostgreSQL database
+    /// (postgres://user@host:5432/database; its password in PGPASSWORD); asked for on a terminal
+    pub(crate) source: Option<String>,
 
     /// Where the pipeline file is written
     #[arg(short, long, default_value = PIPELINE_FILE)]
     pub(crate) file: PathBuf,
 
-    /// The pipeline's name [default: from the change file's name]
+    /// The pipeline's name [default: from the change file's or the database's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
 
@@ -108,6 +111,19 @@ pub(crate) struct InitArgs {
     /// Replace the pipeline file if there is one
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+
+    /// The tables, by their names at the source or at the target [default: all]
+    pub(crate) tables: Vec<String>,
+
+    /// How many seconds a copy may take to come as far as the source was
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    pub(crate) wait: u64,
 }
 
 #[derive(Debug, ClapArgs)]

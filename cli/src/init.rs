@@ -1,20 +1,26 @@
 //! `urutau init`: looks into a source and writes a commented pipeline file for what is there.
 //!
 //! Change files do not say what the key of a table is. On a terminal it is asked for; elsewhere the file says that it is not
-//! known, and what to do about it. A key that was guessed wrong would lose rows.
+//! known, and what to do about it. A key that was guessed wrong would lose rows. A database says its keys; a table that can't be
+//! copied as it is stands in the file as a comment, with what is wrong and the statement that mends it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write as _};
 use std::path::Path;
 
-use contract::{Source, SourceTable, TableRequest};
+use contract::{Sketch, Source, SourceTable, TableRequest};
 use rows::{TableSchema, Type};
 use serde_json::json;
-use spec::{Draft, DraftColumn, DraftTable};
+use spec::{Draft, DraftColumn, DraftKey, DraftSource, DraftTable, Environment, ProcessEnvironment};
 
 use crate::args::{InitArgs, OutputFormat};
 use crate::drivers;
+use crate::grid::{bytes, count};
 use crate::output::{Answer, Failure};
+
+/// Where a database's password is looked for, and where the pipeline file looks for it.
+const PASSWORD: &str = "PGPASSWORD";
 
 /// Writes a pipeline file.
 pub(crate) async fn init(args: &InitArgs, output: OutputFormat) -> Result<Answer, Failure> {
@@ -23,40 +29,98 @@ pub(crate) async fn init(args: &InitArgs, output: OutputFormat) -> Result<Answer
         return Err(Failure::usage("init-file-exists", what, "name another file with -f, or replace it with --force"));
     }
     let mut asking = Asking { terminal: std::io::stdin().is_terminal() && output == OutputFormat::Text };
-    let path = match &args.path {
-        Some(path) => path.clone(),
-        None => asking.path()?,
+    let named = match &args.source {
+        Some(source) => source.clone(),
+        None => asking.source()?,
     };
+    let from = Named::read(&named)?;
     let mut draft = Draft {
-        pipeline: args.name.clone().unwrap_or_else(|| name_from(&path)),
-        path,
+        pipeline: args.name.clone().unwrap_or_else(|| name_from(&from.name)),
+        source: from.shown,
         warehouse: args.warehouse.clone(),
         namespace: args.namespace.clone(),
         tables: Vec::new(),
     };
-    let source = open(&draft).await?;
-    let described = describe(&*source).await?;
-    for table in &described {
-        draft.tables.push(draft_table(table, asking.key(&table.schema)?));
-    }
+    let source = open(&Draft { source: from.exposed, ..draft.clone() }).await?;
+    let sketches = sketch(&*source).await?;
+    draft.tables = draft_tables(sketches, &mut asking)?;
     write(&args.file, &checked(&draft, &args.file)?, args.force)?;
-    Ok(answer(&args.file, &draft))
+    Ok(answer(&args.file, &draft, from.had_password))
+}
+
+/// The source that somebody named.
+#[derive(Debug)]
+struct Named {
+    /// What the pipeline is called after.
+    name: String,
+    /// As it is opened now.
+    exposed: DraftSource,
+    /// As the file says it.
+    shown: DraftSource,
+    /// Did the address hold a password, which the file does not?
+    had_password: bool,
+}
+
+impl Named {
+    fn read(named: &str) -> Result<Self, Failure> {
+        let Some((scheme, _)) = named.split_once("://") else {
+            let files = DraftSource::Files { path: named.to_owned() };
+            return Ok(Self { name: named.to_owned(), exposed: files.clone(), shown: files, had_password: false });
+        };
+        if !matches!(scheme, "postgres" | "postgresql") {
+            let what = format!("'{scheme}://' is not the address of a source that init knows");
+            return Err(Failure::usage("init-source", what, "postgres://user@host:5432/database, or the path of a change file"));
+        }
+        let mut address = reqwest::Url::parse(named).map_err(|error| {
+            // The text may hold a password: it is not repeated.
+            let what = format!("the address is none: {error}");
+            Failure::usage("init-source", what, "postgres://user@host:5432/database; special letters in it as %40 and so on")
+        })?;
+        let had_password = address.password().is_some();
+        // Of a postgres address this can't fail: it has a host.
+        let _ = address.set_password(None);
+        let password = (had_password || ProcessEnvironment.variable(PASSWORD).is_some()).then(|| PASSWORD.to_owned());
+        let exposed =
+            DraftSource::Postgres { uri: named.to_owned(), password: if had_password { None } else { password.clone() } };
+        let name = address.path().trim_matches('/').to_owned();
+        let shown = DraftSource::Postgres { uri: address.to_string(), password };
+        Ok(Self { name, exposed, shown, had_password })
+    }
+}
+
+/// The variables of this process, and a password for whoever only checks the file.
+struct WithPassword;
+
+impl Environment for WithPassword {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        ProcessEnvironment.variable(name).or_else(|| (name == PASSWORD).then(|| "checked without it".into()))
+    }
+
+    fn file(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        ProcessEnvironment.file(path)
+    }
 }
 
 /// Opens the source as a run would: with the section of a pipeline file, defaults filled in.
 async fn open(draft: &Draft) -> Result<std::sync::Arc<dyn Source>, Failure> {
-    let placeholder =
-        DraftTable { source: "placeholder".into(), primary_key: Vec::new(), columns: Vec::new(), note: String::new() };
+    let placeholder = DraftTable {
+        source: "placeholder".into(),
+        target: None,
+        key: DraftKey::Unknown,
+        columns: Vec::new(),
+        note: String::new(),
+        fault: None,
+    };
     let text = Draft { tables: vec![placeholder], ..draft.clone() }.render();
-    let pipeline = spec::parse(&text, "the new pipeline file", &spec::ProcessEnvironment)?;
+    let pipeline = spec::parse(&text, "the new pipeline file", &ProcessEnvironment)?;
     Ok(host::open_source(&pipeline, &drivers::registry()).await?)
 }
 
-async fn describe(source: &dyn Source) -> Result<Vec<SourceTable>, Failure> {
+async fn sketch(source: &dyn Source) -> Result<Vec<Sketch>, Failure> {
     let tables = source.discover().await?;
     if tables.is_empty() {
-        let remedy = "name a file that holds change events, one Debezium envelope a line";
-        return Err(Failure::usage("init-no-tables", "the source holds no event of any table", remedy));
+        let remedy = "name a file that holds change events, one Debezium envelope a line, or a database with tables";
+        return Err(Failure::usage("init-no-tables", "the source holds no event of any table, and no table", remedy));
     }
     let request = |table| TableRequest {
         table,
@@ -67,6 +131,52 @@ async fn describe(source: &dyn Source) -> Result<Vec<SourceTable>, Failure> {
     };
     let requests: Vec<TableRequest> = tables.into_iter().map(request).collect();
     Ok(source.sketch(&requests).await?)
+}
+
+/// The tables as the file names them. One at least must be fit to be copied.
+fn draft_tables(sketches: Vec<Sketch>, asking: &mut Asking) -> Result<Vec<DraftTable>, Failure> {
+    let mut drafted = Vec::new();
+    let mut targets = BTreeSet::new();
+    let mut first_fault = None;
+    for Sketch { table, found, size } in sketches {
+        let mut draft = match found {
+            Ok(found) => {
+                let asked = asking.key(&found.schema)?;
+                draft_table(&found, asked)
+            }
+            Err(fault) => {
+                let words = format!("{}. {}", fault.what, fault.remedy);
+                first_fault.get_or_insert(fault);
+                DraftTable {
+                    source: table.to_string(),
+                    target: None,
+                    key: DraftKey::Told,
+                    columns: Vec::new(),
+                    note: String::new(),
+                    fault: Some(words),
+                }
+            }
+        };
+        if let Some(size) = size {
+            let rows = size.rows.map(|rows| format!("about {} rows, ", count(rows))).unwrap_or_default();
+            draft.note = format!("{rows}{} at the source. {}", bytes(size.bytes), draft.note).trim_end().to_owned();
+        }
+        // Two tables of one name, in different schemas, are different tables at the target, too.
+        let own = table.as_str().rsplit('.').next().unwrap_or_default().to_owned();
+        if !targets.insert(own) {
+            let whole = table.as_str().replace('.', "_");
+            targets.insert(whole.clone());
+            draft.target = Some(whole);
+        }
+        drafted.push(draft);
+    }
+    match first_fault {
+        Some(fault) if drafted.iter().all(|draft| draft.fault.is_some()) => {
+            let what = format!("none of the {} tables can be copied as it is; the first: {}", drafted.len(), fault.what);
+            Err(Failure::usage("init-no-tables", what, fault.remedy))
+        }
+        _ => Ok(drafted),
+    }
 }
 
 fn draft_table(table: &SourceTable, asked: Vec<String>) -> DraftTable {
@@ -84,18 +194,25 @@ fn draft_table(table: &SourceTable, asked: Vec<String>) -> DraftTable {
     if !unknown.is_empty() {
         note.push(format!("Add to `columns`, since nothing tells their types: {}.", unknown.join(", ")));
     }
+    let key = match (of_source.is_empty(), asked.is_empty()) {
+        (false, _) => DraftKey::Columns(of_source),
+        (true, false) => DraftKey::Columns(asked),
+        (true, true) => DraftKey::Unknown,
+    };
     DraftTable {
         source: schema.table.to_string(),
-        primary_key: if of_source.is_empty() { asked } else { of_source },
+        target: None,
+        key,
         columns: if table.inferred { known.map(draft).collect() } else { Vec::new() },
         note: note.join(" "),
+        fault: None,
     }
 }
 
 /// The file's text, if urutau itself accepts it.
 fn checked(draft: &Draft, file: &Path) -> Result<String, Failure> {
     let text = draft.render();
-    spec::parse(&text, &file.display().to_string(), &spec::ProcessEnvironment)?;
+    spec::parse(&text, &file.display().to_string(), &WithPassword)?;
     Ok(text)
 }
 
@@ -110,28 +227,39 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     })
 }
 
-fn answer(file: &Path, draft: &Draft) -> Answer {
-    let count = match draft.tables.len() {
+fn answer(file: &Path, draft: &Draft, had_password: bool) -> Answer {
+    let copied = draft.tables.iter().filter(|table| table.fault.is_none()).count();
+    let count = match copied {
         1 => "1 table".to_owned(),
         more => format!("{more} tables"),
     };
     let mut text = format!("wrote {}: pipeline {}, {count}\n", file.display(), draft.pipeline);
     for table in &draft.tables {
-        let key = if table.primary_key.is_empty() {
-            "key not known, appended".to_owned()
-        } else {
-            format!("key {}", table.primary_key.join(", "))
+        let said = match (&table.fault, &table.key) {
+            (Some(fault), _) => format!("left out: {fault}"),
+            (None, DraftKey::Columns(key)) => format!("key {}", key.join(", ")),
+            (None, DraftKey::Told) => "key as the source says".to_owned(),
+            (None, DraftKey::Unknown) => "key not known, appended".to_owned(),
         };
-        text.push_str(&format!("  {}: {key}\n", table.source));
+        text.push_str(&format!("  {}: {said}\n", table.source));
+    }
+    if had_password {
+        text.push_str(&format!("the file does not hold the password: set {PASSWORD} to it for what follows\n"));
     }
     let there = if file == Path::new(crate::args::PIPELINE_FILE) { String::new() } else { format!(" -f {}", file.display()) };
     text.push_str(&format!("look at it, then: urutau plan{there} and urutau run{there}\n"));
-    let tables = draft.tables.iter().map(|table| json!({ "table": table.source, "key": table.primary_key }));
+    let tables = draft.tables.iter().map(|table| {
+        let key = match &table.key {
+            DraftKey::Columns(key) => key.as_slice(),
+            DraftKey::Told | DraftKey::Unknown => &[],
+        };
+        json!({ "table": table.source, "key": key, "left_out": table.fault })
+    });
     let json = json!({ "file": file, "pipeline": draft.pipeline, "tables": tables.collect::<Vec<_>>() });
     Answer::done(text, json)
 }
 
-/// A pipeline's name from a path: its last part without endings, in the letters that a name may have.
+/// A pipeline's name from a path or a database's name: its last part without endings, in the letters that a name may have.
 fn name_from(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or_default();
     let stem = last.split('.').next().unwrap_or_default();
@@ -146,16 +274,18 @@ struct Asking {
 }
 
 impl Asking {
-    fn path(&mut self) -> Result<String, Failure> {
+    fn source(&mut self) -> Result<String, Failure> {
+        let missing = || {
+            Failure::usage("init-no-path", "no source is named", "urutau init PATH, or urutau init postgres://user@host/database")
+        };
         if !self.terminal {
-            let what = "no file of change events is named";
-            return Err(Failure::usage("init-no-path", what, "urutau init PATH"));
+            return Err(missing());
         }
-        match ask("File of change events (or a pattern such as changes/*.jsonl): ")? {
-            path if path.is_empty() => {
-                Err(Failure::usage("init-no-path", "no file of change events is named", "urutau init PATH"))
-            }
-            path => Ok(path),
+        match ask(
+            "File of change events (or a pattern such as changes/*.jsonl), or a database (postgres://user@host/database): ",
+        )? {
+            source if source.is_empty() => Err(missing()),
+            source => Ok(source),
         }
     }
 
@@ -194,6 +324,7 @@ fn ask(question: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::{Error, TableSize};
     use rows::Column;
     use std::sync::Arc;
 
@@ -224,9 +355,10 @@ mod tests {
 
     #[test]
     fn a_key_that_the_source_tells_is_not_replaced_by_an_answer() {
-        assert_eq!(draft_table(&table(vec![0], false), vec!["price".into()]).primary_key, ["id"]);
-        assert_eq!(draft_table(&table(vec![], false), vec!["id".into()]).primary_key, ["id"]);
-        assert_eq!(draft_table(&table(vec![], false), vec![]).primary_key, Vec::<String>::new());
+        let id = DraftKey::Columns(vec!["id".into()]);
+        assert_eq!(draft_table(&table(vec![0], false), vec!["price".into()]).key, id);
+        assert_eq!(draft_table(&table(vec![], false), vec!["id".into()]).key, id);
+        assert_eq!(draft_table(&table(vec![], false), vec![]).key, DraftKey::Unknown);
     }
 
     #[test]
@@ -246,5 +378,52 @@ mod tests {
         let drafted = draft_table(&SourceTable { schema, inferred: true }, vec![]);
         assert_eq!(drafted.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["id"]);
         assert!(drafted.note.ends_with("Add to `columns`, since nothing tells their types: gone_at."), "{}", drafted.note);
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_used_and_not_written() {
+        let named = Named::read("postgres://me:s%40cret@db:5433/Shop?sslmode=require").unwrap();
+        assert!(named.had_password);
+        let DraftSource::Postgres { uri, password } = &named.shown else { panic!("{named:?}") };
+        assert_eq!((uri.as_str(), password.as_deref()), ("postgres://me@db:5433/Shop?sslmode=require", Some("PGPASSWORD")));
+        let DraftSource::Postgres { uri, password } = &named.exposed else { panic!("{named:?}") };
+        assert_eq!((uri.as_str(), password), ("postgres://me:s%40cret@db:5433/Shop?sslmode=require", &None));
+        assert_eq!(name_from(&named.name), "shop");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused_without_being_repeated() {
+        for address in ["mysql://me:secret@db/shop", "postgres://me:secret@[db/shop"] {
+            let refused = format!("{:?}", Named::read(address).unwrap_err());
+            assert!(refused.contains("init-source") && !refused.contains("secret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn two_tables_of_one_name_get_two_targets_and_one_that_cannot_be_copied_says_why() {
+        let sketched = |name: &str| {
+            let columns = vec![Column { name: "id".into(), kind: Type::Int64, nullable: false }];
+            let schema = Arc::new(TableSchema { table: name.into(), columns, key: vec![0] });
+            Sketch {
+                size: Some(TableSize { rows: Some(1234), bytes: 2048 }),
+                ..Sketch::from(SourceTable { schema, inferred: false })
+            }
+        };
+        let fault = Error::new(
+            contract::Kind::Config,
+            "postgres-identity",
+            "table c.t: no key",
+            "ALTER TABLE c.t ADD PRIMARY KEY (...);",
+        );
+        let refused = |fault| Sketch { table: "c.t".into(), found: Err(fault), size: None };
+        let mut nobody = Asking { terminal: false };
+        let drafted = draft_tables(vec![sketched("a.t"), sketched("b.t"), refused(fault)], &mut nobody).unwrap();
+        let targets: Vec<_> = drafted.iter().map(|draft| draft.target.as_deref()).collect();
+        assert_eq!(targets, [None, Some("b_t"), Some("c_t")]);
+        assert_eq!(drafted[0].note, "about 1,234 rows, 2.00 KiB at the source.");
+        assert_eq!(drafted[2].fault.as_deref(), Some("table c.t: no key. ALTER TABLE c.t ADD PRIMARY KEY (...);"));
+        let fault = Error::new(contract::Kind::Config, "postgres-identity", "table c.t: no key", "add one");
+        let none = format!("{:?}", draft_tables(vec![refused(fault)], &mut nobody).unwrap_err());
+        assert!(none.contains("init-no-tables") && none.contains("table c.t: no key"), "{none}");
     }
 }

@@ -22,6 +22,7 @@ mod signals;
 mod table;
 mod tables;
 mod validate;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ async fn carry_out(args: &Args) -> Result<Answer, Failure> {
         Command::Plan(file) => plan::plan(file).await,
         Command::Tables(file) => tables::tables(file).await,
         Command::Peek(peek) => peek::peek(peek).await,
+        Command::Verify(args) => verify::verify(args).await,
         Command::Table { action } => table::act(action).await,
         Command::Schema => Ok(about::schema()),
         Command::Drivers => Ok(about::list_drivers()),

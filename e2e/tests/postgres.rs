@@ -132,6 +132,25 @@ fn nothing_is_acknowledged_that_the_sink_does_not_hold() {
 }
 
 #[test]
+fn a_paused_table_lets_go_of_the_slot_before_it_keeps_more_log_than_it_may() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    desk.urutau(&["table", "pause", "--listen", "off", "public.orders"]).expect_code(0);
+    let text = pipeline(&server, "shop", true).replace("create: true", "create: true, hold: { bytes: 1Mi }");
+    desk.write("pipeline.yaml", &text);
+    let process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
+    server.sql("shop", "INSERT INTO orders SELECT n, 'c', 1, now(), true, NULL FROM generate_series(1, 10) n");
+    server.sql("postgres", "CREATE TABLE busy AS SELECT n, repeat('x', 500) t FROM generate_series(1, 8000) n");
+    server.sql("shop", "INSERT INTO lines SELECT 1, n, 'a', 1 FROM generate_series(1, 500) n");
+    let written: u64 = server.sql("postgres", "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").parse().expect("a number");
+    wait_until("the slot passing what the paused table lacks", || (confirmed(&server) >= written).then_some(()));
+    process.send(Signal::Terminate);
+    process.wait().expect_code(4).expect_words(&["public.orders"]);
+    assert!(desk.urutau(&["tables", "--output", "json"]).expect_code(0).stdout.contains("\"needs-snapshot\""));
+    assert_eq!(readers::query(&desk.warehouse(), "shop", "lines", &["count(*)"]), ["500"]);
+}
+
+#[test]
 fn a_slot_that_was_made_again_is_a_lost_position() {
     let server = Postgres::start(Release::Fifteen, &[]);
     let desk = begun(&server, "shop");

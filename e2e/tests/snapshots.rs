@@ -237,6 +237,11 @@ fn a_snapshot_waits_for_a_transaction_that_was_open_when_it_began_and_says_so() 
     let port = free_port();
     let process = run(&desk, Binary::Plain, port, None);
     wait_until("the run's beginning", || table(port, "public.orders").filter(|orders| orders["phase"] == "streaming"));
+    wait_until("what the server keeps for the slot being told", || {
+        let status: Value = serde_json::from_str(&get(port, "/statusz")?.body).ok()?;
+        status["retained_bytes"].as_u64()
+    });
+    assert!(get(port, "/metrics").is_some_and(|answer| answer.body.contains("urutau_source_retained_bytes ")));
     let mut open = session(
         &server,
         "BEGIN; UPDATE orders SET customer = 'late' WHERE id <= 10;

@@ -161,6 +161,19 @@ pub struct Skipped {
     pub coordinate: Coordinate,
 }
 
+impl PipelineState {
+    /// Where a table's copy really stands (rule A2): its own cut, joined with the quiet position if the record speaks of its commit or
+    /// of one that it was built upon.
+    pub fn effective_cut(&self, table: &TableName, state: &TableState) -> Cut {
+        let mut cut = state.cut.clone();
+        let named = self.tables.get(table).and_then(|entry| entry.named);
+        if named.is_some_and(|commit| commit == state.commit || state.ancestors.contains(commit)) {
+            cut.join_position(&self.quiet);
+        }
+        cut
+    }
+}
+
 impl TableRecord {
     /// Adds what is passed over, once.
     pub(crate) fn skip(&mut self, skipped: Skipped) {

@@ -23,9 +23,11 @@ pub use finding::{Finding, Severity};
 pub use rows_by_key::{RowsByKey, RowsRead, RowsRequest};
 pub use sink::{
     Capabilities, CommitRequest, Measure, Mode, Peek, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter, TableSink,
-    TableWriter, Versioned, allow_changes,
+    TableWriter, Take, Versioned, allow_changes,
 };
-pub use source::{Limit, LogEvent, LogRead, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
+pub use source::{
+    Limit, LogEvent, LogRead, LogReader, OpenedLog, Retention, Sketch, Source, SourceTable, Start, TableRequest, TableSize,
+};
 
 /// Arrow's columns, in the one version that everything shares.
 pub mod arrow {

@@ -90,6 +90,9 @@ pub struct Measure {
     pub committed_at: Option<i64>,
 }
 
+/// Who takes the rows of a table.
+pub type Take<'a> = &'a mut (dyn FnMut(rows::RecordBatch) -> Result<(), Error> + Send);
+
 /// What a table's recovery found.
 pub type Recovered = Versioned<Option<TableState>>;
 
@@ -123,6 +126,14 @@ pub trait Sink: Send + Sync {
         let _ = which;
         let what = format!("table {}: this sink cannot read its rows back", table.target);
         Err(Error::new(crate::Kind::Rejected, "peek-unsupported", what, "read the table with another program"))
+    }
+
+    /// Gives every row of a table as one snapshot of it has them, in the sink's own types, in any order; nothing if there is no table.
+    /// Ends with the first error of who takes them.
+    async fn scan(&self, table: &SinkTable, take: Take<'_>) -> Result<(), Error> {
+        let _ = take;
+        let what = format!("table {}: this sink cannot read back all of its rows as what they are", table.target);
+        Err(Error::new(crate::Kind::Config, "verify-unsupported", what, "compare it with another program"))
     }
 
     /// What a table holds, as far as the sink can say it cheaply.

@@ -36,6 +36,42 @@ pub struct SourceTable {
     pub inferred: bool,
 }
 
+/// A table that no pipeline describes yet: what a new pipeline file begins with.
+#[derive(Debug)]
+pub struct Sketch {
+    /// Its name at the source.
+    pub table: TableName,
+    /// What is known of it, or why it can't be copied as it is. A type that nothing tells is unknown here, and no error.
+    pub found: Result<SourceTable, Error>,
+    /// How large it is, if the source knows without counting.
+    pub size: Option<TableSize>,
+}
+
+impl From<SourceTable> for Sketch {
+    /// Nothing is wrong with it, and nobody knows how large it is.
+    fn from(found: SourceTable) -> Self {
+        Self { table: found.schema.table.clone(), found: Ok(found), size: None }
+    }
+}
+
+/// About how large a table is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableSize {
+    /// Rows, if they were ever estimated.
+    pub rows: Option<u64>,
+    /// Bytes at the source, indexes included.
+    pub bytes: u64,
+}
+
+/// Log that a source keeps for this pipeline and would discard without it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// So many bytes.
+    pub kept_bytes: u64,
+    /// After so many bytes more it discards what the pipeline needs; `None` without such a bound.
+    pub left_bytes: Option<u64>,
+}
+
 /// Where a reading of the log begins, and where it must divide.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Start {
@@ -176,10 +212,11 @@ pub trait Source: Send + Sync {
         stored: &BTreeMap<TableName, Arc<TableSchema>>,
     ) -> Result<Vec<SourceTable>, Error>;
 
-    /// Tables that no pipeline describes yet, as far as anything tells them: what a new pipeline file begins with. A source that
-    /// refuses to describe a column whose type nothing tells, so that no run begins with it, says here that it is unknown.
-    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
-        self.describe(tables, &BTreeMap::new()).await
+    /// Tables that no pipeline describes yet, as far as anything tells them. A source that refuses to describe a column whose type
+    /// nothing tells, so that no run begins with it, says here that it is unknown.
+    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<Sketch>, Error> {
+        let described = self.describe(tables, &BTreeMap::new()).await?;
+        Ok(described.into_iter().map(Sketch::from).collect())
     }
 
     /// The tables that could be asked for.
@@ -212,6 +249,11 @@ pub trait Source: Send + Sync {
     /// read again.
     fn keeps_all(&self) -> bool {
         false
+    }
+
+    /// How much log the source keeps because of this pipeline; `None` if it does not, or nobody knows.
+    async fn retention(&self) -> Result<Option<Retention>, Error> {
+        Ok(None)
     }
 
     /// Lets the source forget everything in `upto`. Nothing else ever does.

@@ -46,7 +46,7 @@ pub(crate) async fn read(source: &dyn Source, schemas: &Schemas, wanted: RowsWan
 }
 
 /// The same rows with the columns of this schema: what came later is left out.
-fn conform(batch: Arc<ChangeBatch>, schema: &Arc<TableSchema>) -> Result<Arc<ChangeBatch>, String> {
+pub(crate) fn conform(batch: Arc<ChangeBatch>, schema: &Arc<TableSchema>) -> Result<Arc<ChangeBatch>, String> {
     if *batch.schema == **schema {
         return Ok(batch);
     }

@@ -2,7 +2,8 @@
 //!
 //! There is one orchestration. A single process runs the same coordinator and worker as a cluster does, over a link in memory;
 //! nothing here decides about rows. `plan` turns a pipeline file into what the kernel and the drivers are told, `run` drives it,
-//! `report` is what people see, `endpoints` is what programs see; `survey` looks at what a run would do, without doing it.
+//! `report` is what people see, `endpoints` is what programs see; `survey` looks at what a run would do, without doing it, and
+//! `verify` compares what a run did with the source.
 
 mod again;
 mod chunks;
@@ -15,6 +16,7 @@ mod run;
 mod schemas;
 mod stored;
 pub mod survey;
+pub mod verify;
 
 pub use endpoints::Endpoints;
 pub use report::{Report, SnapshotReport, TableReport};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-use contract::{LogEvent, LogRead};
+use contract::{LogEvent, LogRead, Retention};
 use kernel::coordinator::{Coordinator, Status, TableStatus};
 use kernel::id::TableName;
 use kernel::outcome::CommitOutcome;
@@ -30,6 +30,10 @@ pub struct Report {
     pub behind: u64,
     /// How old the newest change was when it was read, in milliseconds, if the source says when it committed it.
     pub lag_ms: Option<u64>,
+    /// Bytes of log that the source keeps because of this pipeline, if it does and says so.
+    pub retained_bytes: Option<u64>,
+    /// After so many bytes more it discards what the pipeline needs, if there is such a bound.
+    pub retention_left_bytes: Option<u64>,
     /// At or below this nothing is owed.
     pub quiet: String,
     /// What the source may forget.
@@ -96,11 +100,15 @@ struct Seen {
     rows_read: u64,
     /// The newest moment at which the source committed something that was read, and when it was read, microseconds since 1970.
     newest: Option<(i64, i64)>,
+    retention: Option<Retention>,
     /// When each table's last durable commit was, milliseconds since 1970.
     committed_at: BTreeMap<TableName, i64>,
     /// What is to be logged once the report says it too: who reads the log may ask for the report at once.
     notices: Vec<Notice>,
 }
+
+/// Less log than this may be left at the source before somebody should look.
+const LITTLE_LEFT: u64 = 64 << 20;
 
 /// How often a report is made anew while rows flow: it walks over all tables.
 const OBSERVED_EVERY: Duration = Duration::from_millis(100);
@@ -135,6 +143,8 @@ impl Reporter {
         let mut report = report(&self.pipeline, &status);
         report.rows_read = seen.rows_read;
         report.lag_ms = seen.newest.map(|(then, read)| read.saturating_sub(then).max(0).unsigned_abs() / 1000);
+        report.retained_bytes = seen.retention.map(|retention| retention.kept_bytes);
+        report.retention_left_bytes = seen.retention.and_then(|retention| retention.left_bytes);
         for (table, at) in &seen.committed_at {
             if let Some(table) = report.tables.get_mut(table.as_str()) {
                 table.committed_at_ms = Some(*at);
@@ -174,6 +184,21 @@ impl Reporter {
             if let LogEvent::Truncated { table, .. } = event {
                 counter!("urutau_source_truncates_total", "table" => table.to_string()).increment(1);
             }
+        }
+    }
+
+    /// What the source keeps because of this pipeline. Little left is said once, until there is more again.
+    pub(crate) fn retained(&self, retention: Option<Retention>) {
+        let left = |retention: Option<Retention>| retention.and_then(|retention| retention.left_bytes);
+        let is_little = |retention| left(retention).is_some_and(|left| left < LITTLE_LEFT);
+        let before = std::mem::replace(&mut self.seen().retention, retention);
+        if let Some(left) = left(retention).filter(|_| is_little(retention) && !is_little(before)) {
+            tracing::warn!(left_bytes = left, "the source is about to discard log that this pipeline needs");
+        }
+        let Some(Retention { kept_bytes, left_bytes }) = retention else { return };
+        gauge!("urutau_source_retained_bytes").set(float(kept_bytes));
+        if let Some(left) = left_bytes {
+            gauge!("urutau_source_retention_left_bytes").set(float(left));
         }
     }
 
@@ -283,11 +308,18 @@ fn report(pipeline: &str, status: &Status) -> Report {
         bytes_held: status.bytes_held,
         behind: status.end.beyond(&status.received),
         lag_ms: None,
+        retained_bytes: None,
+        retention_left_bytes: None,
         quiet: status.quiet.to_string(),
         acknowledged: status.acknowledged.to_string(),
         tables: tables.collect(),
         waiting: waiting.collect(),
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; the figures are for eyes")]
+fn float(number: u64) -> f64 {
+    number as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; the figures are for eyes")]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use contract::registry::Registry;
 use contract::{Error, Kind, Sink, Source};
@@ -54,6 +55,21 @@ pub struct Run {
     operators: mpsc::Sender<Operator>,
     reporter: Arc<Reporter>,
     task: JoinHandle<StopReason>,
+    watch: JoinHandle<()>,
+}
+
+/// How often the source is asked what it keeps for this pipeline.
+const RETENTION_ASKED_EVERY: Duration = Duration::from_secs(30);
+
+/// Looks at what the source keeps, for people. Nothing that decides about rows depends on it.
+async fn watch(source: Arc<dyn Source>, reporter: Arc<Reporter>) {
+    loop {
+        match source.retention().await {
+            Ok(retention) => reporter.retained(retention),
+            Err(error) => tracing::debug!(%error, "what the source keeps is not known"),
+        }
+        tokio::time::sleep(RETENTION_ASKED_EVERY).await;
+    }
 }
 
 /// What came of a run.
@@ -85,11 +101,12 @@ impl Run {
             SchemaEvolution::Ignore | SchemaEvolution::Fail => false,
         };
         let rows_per_read = plan::rows_per_read(pipeline);
+        let watch = tokio::spawn(watch(drivers.source.clone(), reporter.clone()));
         let env = TokioEnv::new(drivers.source, drivers.sink, plans, follows_schemas, rows_per_read, reporter.clone());
         let env = Arc::new(env);
         let (operators, asked) = mpsc::channel(64);
         let task = tokio::spawn(pump::run(env, config, Asked(asked)));
-        Ok(Self { operators, reporter, task })
+        Ok(Self { operators, reporter, task, watch })
     }
 
     /// A handle for others.
@@ -99,7 +116,9 @@ impl Run {
 
     /// Waits for its end.
     pub async fn ended(&mut self) -> Ended {
-        let reason = match (&mut self.task).await {
+        let ended = (&mut self.task).await;
+        self.watch.abort();
+        let reason = match ended {
             Ok(reason) => reason,
             Err(error) => StopReason::Violation { rule: "nothing-panics", dump: error.to_string() },
         };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use contract::registry::{Settings as Section, SinkFactory};
 use contract::{
-    Capabilities, Error, Finding, Kind, Measure, Peek, Recovered, Severity, Sink, SinkTable, StateWrite, TableSink, Versioned,
-    async_trait,
+    Capabilities, Error, Finding, Kind, Measure, Peek, Recovered, Severity, Sink, SinkTable, StateWrite, TableSink, Take,
+    Versioned, async_trait,
 };
 use iceberg::{NamespaceIdent, TableIdent};
 use kernel::id::{Incarnation, Token};
@@ -123,6 +123,10 @@ impl Sink for IcebergSink {
 
     async fn peek(&self, table: &SinkTable, which: &Peek) -> Result<Vec<RecordBatch>, Error> {
         self.read(table, which).await
+    }
+
+    async fn scan(&self, table: &SinkTable, take: Take<'_>) -> Result<(), Error> {
+        self.read_all(table, take).await
     }
 
     async fn measure(&self, table: &SinkTable) -> Result<Measure, Error> {

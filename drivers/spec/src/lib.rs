@@ -54,7 +54,7 @@ use std::path::Path;
 pub use column_type::{BadColumnType, ColumnType};
 pub use duration::{BadDuration, Duration};
 pub use environment::{Environment, ProcessEnvironment};
-pub use example::{Draft, DraftColumn, DraftTable, render_example};
+pub use example::{Draft, DraftColumn, DraftKey, DraftSource, DraftTable, render_example};
 pub use filter::Filter;
 pub use model::{
     Checkpoint, ColumnSpec, GiveUp, Hold, MetadataColumn, OtherInGo, Pipeline, SinkSpec, SnapshotSpec, SourceSpec, TableSpec,

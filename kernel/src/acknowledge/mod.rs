@@ -82,16 +82,19 @@ impl Record {
     }
 }
 
-/// Where a table's copy really stands (rule A2): its own cut, joined with the quiet position if the record speaks of the
-/// table's commit or of one that it was built upon. By list, never by number.
+/// Where a table's copy really stands (rule A2). By list, never by number.
 pub(crate) fn effective(config: &Config, known: &PipelineState, name: &TableName, stored: Option<&TableState>) -> Cut {
     let Some(state) = stored else { return Cut::default() };
-    let mut cut = state.cut.clone();
-    let named = known.tables.get(name).and_then(|e| e.named);
-    if is_named(config, named, state) && !planted!(config, IgnoresQuietAtStart) {
-        cut.join_position(&known.quiet);
+    if planted!(config, IgnoresQuietAtStart) {
+        return state.cut.clone();
     }
-    cut
+    let named = known.tables.get(name).and_then(|e| e.named);
+    if planted!(config, LineageByNumber) && is_named(config, named, state) {
+        let mut cut = state.cut.clone();
+        cut.join_position(&known.quiet);
+        return cut;
+    }
+    known.effective_cut(name, state)
 }
 
 /// Does the record speak of this state?
@@ -147,15 +150,29 @@ impl Coordinator {
         }
     }
 
-    /// A table may hold the source back only so long (rules A5, R7).
+    /// A table may hold the source back only so long, and only so much of it (rules A5, R7).
     pub(crate) fn release_what_holds_too_long(&mut self) {
-        let Some(hold) = self.config.hold else { return };
+        if self.config.hold.is_none() && self.config.hold_distance.is_none() {
+            return;
+        }
         for name in self.names() {
-            if self.holds_since(&name).is_some_and(|since| since + hold <= self.now) {
+            let too_long = |hold| self.holds_since(&name).is_some_and(|since| since + hold <= self.now);
+            if self.config.hold.is_some_and(too_long) {
                 self.mark("held-too-long");
+                self.release(&name);
+            } else if self.config.hold_distance.is_some_and(|most| self.holds(&name) > most) {
+                self.mark("held-too-much");
                 self.release(&name);
             }
         }
+    }
+
+    /// How much of what was read of the log is kept for a table that is halted or paused. One whose sink fails is on its way, however
+    /// far behind: time alone ends that.
+    fn holds(&self, name: &TableName) -> u64 {
+        let stands = |t: &&Table| t.is_member() && t.blocked.is_some() && matches!(t.phase, Phase::Halted | Phase::Paused);
+        let table = self.tables.get(name).filter(stands).filter(|_| !self.wants_snapshot_in_memory(name));
+        table.map_or(0, |table| self.log.received.beyond(table.complete()))
     }
 
     /// A table of which the stored record says that it needs a snapshot, because this life wanted so, is given up. Not while

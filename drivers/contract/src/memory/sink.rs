@@ -20,7 +20,7 @@ use rows::{ColumnChange, Netted, Operation, TableSchema};
 
 use crate::{
     Capabilities, CommitRequest, Error, Finding, Kind, Mode, Recovered, Sink, SinkTable, Staged, StateWrite, TableCommitter,
-    TableSink, TableWriter, Versioned, allow_changes,
+    TableSink, TableWriter, Take, Versioned, allow_changes,
 };
 
 /// A row as a reader finds it.
@@ -129,6 +129,15 @@ impl MemorySink {
             }
             table.token = token;
         }
+    }
+
+    /// What a foreign hand does to a row of a keyed table: another row in its place, or none. State and token stay.
+    pub fn tamper(&self, target: &str, key: &[u8], row: Option<RecordBatch>) {
+        let mut place = self.lock();
+        let Some(table) = place.tables.get_mut(target) else { return };
+        let version = table.rows.get(key).map_or(Version(0), |image| image.version);
+        let row = row.map(|data| MemoryRow { operation: Operation::Update, version, data });
+        table.rows.insert(key.to_vec(), Image { version, row });
     }
 
     fn lock(&self) -> MutexGuard<'_, Place> {
@@ -262,6 +271,10 @@ impl Sink for MemorySink {
         let place = self.lock();
         let none = Versioned { value: None, token: token(0) };
         Ok(place.tables.get(&table.target).map_or(none, |table| table.recovered(self.kind)))
+    }
+
+    async fn scan(&self, table: &SinkTable, take: Take<'_>) -> Result<(), Error> {
+        self.rows(&table.target).into_iter().try_for_each(|row| take(row.data))
     }
 
     fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {

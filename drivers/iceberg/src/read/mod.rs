@@ -7,11 +7,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
 use arrow_select::filter::filter_record_batch;
-use contract::{Error, Kind, Peek, SinkTable};
+use contract::{Error, Kind, Peek, SinkTable, Take};
 use iceberg::spec::{PrimitiveType, Schema, SchemaRef};
 use kernel::state::TableState;
 use roaring::RoaringBitmap;
 use rows::{EncodedKeys, Type};
+use tokio::sync::mpsc;
 
 pub(crate) use file::{columns_of, unreadable};
 
@@ -24,6 +25,9 @@ use crate::state::standing;
 use crate::storage::Storage;
 use crate::table::KeyColumn;
 use crate::table::columns::{arrow_field, cast};
+
+/// Batches that wait to be taken.
+const READ_AHEAD: usize = 2;
 
 /// How large a table is and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +67,25 @@ impl IcebergSink {
             }
         })
         .await
+    }
+
+    /// Gives all rows of a table as they are now, in the table's own columns and types.
+    pub(crate) async fn read_all(&self, table: &SinkTable, take: Take<'_>) -> Result<(), Error> {
+        let Some(found) = self.shared.catalog.load(&self.ident(table)).await? else { return Ok(()) };
+        let (schema, storage) = (Arc::clone(found.metadata.current_schema()), Arc::clone(&self.shared.storage));
+        let (batches, mut read) = mpsc::channel(READ_AHEAD);
+        let reading = blocking::run(move || {
+            TableReader::new(storage.as_ref(), &found, schema)?.each(|batch| batches.blocking_send(batch).is_ok())
+        });
+        // When one batch is not taken the channel goes with this, and reading ends.
+        let taking = async move {
+            while let Some(batch) = read.recv().await {
+                take(batch)?;
+            }
+            Ok(())
+        };
+        let (read, taken) = futures::join!(reading, taking);
+        taken.and(read)
     }
 
     /// Describes a table; `None` if there is none.
@@ -110,9 +133,20 @@ impl<'a> TableReader<'a> {
     }
 
     /// The first live rows, in the order in which they were written.
-    fn rows(mut self, limit: usize) -> Result<Vec<RecordBatch>, Error> {
-        self.live.data.sort_by(|a, b| (a.sequence, &a.path).cmp(&(b.sequence, &b.path)));
+    fn rows(self, limit: usize) -> Result<Vec<RecordBatch>, Error> {
         let (mut read, mut left) = (Vec::new(), limit);
+        self.each(|batch| {
+            let batch = batch.slice(0, batch.num_rows().min(left));
+            left -= batch.num_rows();
+            read.push(batch);
+            left > 0
+        })?;
+        Ok(read)
+    }
+
+    /// All live rows, in the order in which they were written, as long as `take` wants more.
+    fn each(mut self, mut take: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+        self.live.data.sort_by(|a, b| (a.sequence, &a.path).cmp(&(b.sequence, &b.path)));
         for file in &self.live.data {
             let dead = self.dead(file)?;
             let mut row = 0;
@@ -121,17 +155,12 @@ impl<'a> TableReader<'a> {
                 let keep: BooleanArray = (row..row + batch.num_rows() as u32).map(|row| Some(!dead.contains(row))).collect();
                 row += batch.num_rows() as u32;
                 let kept = filter_record_batch(&batch, &keep).map_err(|e| unreadable(file, &e.to_string()))?;
-                let kept = kept.slice(0, kept.num_rows().min(left));
-                left -= kept.num_rows();
-                if kept.num_rows() > 0 {
-                    read.push(kept);
-                }
-                if left == 0 {
-                    return Ok(read);
+                if kept.num_rows() > 0 && !take(kept) {
+                    return Ok(());
                 }
             }
         }
-        Ok(read)
+        Ok(())
     }
 
     /// The live row with this encoded key. The newest data files are looked at first.

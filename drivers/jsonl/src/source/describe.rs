@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contract::{Error, Kind, SourceTable, TableRequest};
+use contract::{Error, Kind, Sketch, SourceTable, TableRequest};
 use kernel::id::TableName;
 use rows::{Column, TableSchema, Type};
 
@@ -50,11 +50,11 @@ pub(super) fn describe(
 }
 
 /// The tables as far as anything tells them: a column without a type is no error here.
-pub(super) fn sketch(source: &JsonlSource, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
+pub(super) fn sketch(source: &JsonlSource, tables: &[TableRequest]) -> Result<Vec<Sketch>, Error> {
     let names: Vec<_> = tables.iter().map(|request| request.table.as_str()).collect();
     let survey = Survey::of(source, &names, u64::MAX)?;
     let described = tables.iter().map(|request| table(request, survey.table(request.table.as_str()))).collect();
-    all(source, &survey, described)
+    Ok(all(source, &survey, described)?.into_iter().map(Sketch::from).collect())
 }
 
 /// The columns that the pipeline gives no type and nothing else does. Without one no sink can hold them, and a reader would

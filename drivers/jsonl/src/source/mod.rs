@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Error, Finding, Kind, LogReader, OpenedLog, Source, SourceTable, Start, TableRequest};
+use contract::{Error, Finding, Kind, LogReader, OpenedLog, Sketch, Source, SourceTable, Start, TableRequest};
 use kernel::id::TableName;
 use kernel::position::{LogIdentity, Offset, Position};
 use rows::TableSchema;
@@ -149,7 +149,7 @@ impl Source for JsonlSource {
         describe::describe(self, tables, stored)
     }
 
-    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<SourceTable>, Error> {
+    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<Sketch>, Error> {
         describe::sketch(self, tables)
     }
 

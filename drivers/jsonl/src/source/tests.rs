@@ -135,10 +135,11 @@ fn a_column_whose_type_nothing_tells_is_refused_with_the_line_that_shows_it() {
     // A sketch for a new pipeline file says what is unknown. Of a copy that was made nothing is asked anew.
     let keyless = TableRequest { primary_key: None, ..all.clone() };
     let sketch = block_on(folder.source.sketch(&[keyless])).unwrap();
-    let kinds: Vec<_> = sketch[0].schema.columns.iter().map(|column| column.kind.to_string()).collect();
+    let sketched = &sketch[0].found.as_ref().unwrap().schema;
+    let kinds: Vec<_> = sketched.columns.iter().map(|column| column.kind.to_string()).collect();
     let unknown = ["unknown(numbers and strings)", "unknown(only nulls)", "unknown(numbers and strings)"];
     assert_eq!(kinds, [&unknown[..], &["unknown(strings and objects or arrays)"]].concat());
-    let stored: BTreeMap<_, _> = [("s.t".into(), sketch[0].schema.clone())].into_iter().collect();
+    let stored: BTreeMap<_, _> = [("s.t".into(), sketched.clone())].into_iter().collect();
     assert!(block_on(folder.source.describe(&[all], &stored)).is_ok());
 }
 

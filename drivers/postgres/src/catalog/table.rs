@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use contract::TableSize;
 use kernel::id::TableName;
 
 use crate::pgoutput::{Identity, RelationId, TypeId};
-use crate::wire::{Connection, WireError, literal};
+use crate::wire::{Connection, Row, WireError, literal};
 
 use super::Cells;
 
@@ -75,17 +76,19 @@ impl CatalogTable {
     }
 }
 
+/// These names as SQL: rows of a schema's and a table's.
+fn wanted(names: &[&TableName]) -> Vec<String> {
+    let parts = names.iter().filter_map(|name| name.as_str().split_once('.'));
+    parts.map(|(namespace, name)| format!("({}, {})", literal(namespace), literal(name))).collect()
+}
+
 /// The relations of these names, as far as they are there.
 pub(crate) async fn tables(
     connection: &mut Connection,
     names: &[&TableName],
 ) -> Result<BTreeMap<TableName, CatalogTable>, WireError> {
     let mut found = BTreeMap::new();
-    let wanted: Vec<String> = names
-        .iter()
-        .filter_map(|name| name.as_str().split_once('.'))
-        .map(|(namespace, name)| format!("({}, {})", literal(namespace), literal(name)))
-        .collect();
+    let wanted = wanted(names);
     if wanted.is_empty() {
         return Ok(found);
     }
@@ -181,3 +184,33 @@ const DISCOVER: &str = "
     SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
       AND pg_catalog.left(n.nspname, 8) <> 'pg_toast' AND pg_catalog.left(n.nspname, 7) <> 'pg_temp'";
+
+/// About how large tables are, as the server's statistics say: with all their partitions, and bytes with their indexes.
+pub(crate) async fn sizes(
+    connection: &mut Connection,
+    names: &[&TableName],
+) -> Result<BTreeMap<TableName, TableSize>, WireError> {
+    let wanted = wanted(names);
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = connection.query(&format!("{SIZES} WHERE (n.nspname, c.relname) IN ({})", wanted.join(", "))).await?;
+    let size = |row: &Row| {
+        let row = Cells(row);
+        let name = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
+        let rows = row.optional(2).map(|_| row.number(2)).transpose()?;
+        Ok((name, TableSize { rows, bytes: row.number(3)? }))
+    };
+    rows.iter().map(size).collect()
+}
+
+/// A table that was never analysed has no number of rows.
+const SIZES: &str = "
+    SELECT n.nspname, c.relname,
+           CASE WHEN c.relkind <> 'p' THEN NULLIF(c.reltuples, -1)::pg_catalog.int8 ELSE (
+               SELECT CASE WHEN pg_catalog.bool_and(p.reltuples >= 0) THEN pg_catalog.sum(p.reltuples)::pg_catalog.int8 END
+               FROM pg_catalog.pg_partition_tree(c.oid) t JOIN pg_catalog.pg_class p ON p.oid = t.relid WHERE t.isleaf) END,
+           CASE WHEN c.relkind <> 'p' THEN pg_catalog.pg_total_relation_size(c.oid) ELSE (
+               SELECT COALESCE(pg_catalog.sum(pg_catalog.pg_total_relation_size(t.relid)), 0)
+               FROM pg_catalog.pg_partition_tree(c.oid) t) END
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace";

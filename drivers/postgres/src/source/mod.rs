@@ -4,6 +4,7 @@ mod describe;
 mod preflight;
 pub(crate) mod prepare;
 mod readable;
+mod sketch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use contract::registry::Settings;
-use contract::{Chunks, Error, Finding, Kind, LogReader, OpenedLog, RowsByKey, Source, SourceTable, Start, TableRequest};
+use contract::{
+    Chunks, Error, Finding, Kind, LogReader, OpenedLog, Retention, RowsByKey, Sketch, Source, SourceTable, Start, TableRequest,
+};
 use kernel::id::{StreamName, TableName};
 use kernel::position::{LogIdentity, Position};
 use rows::{TableSchema, Type};
@@ -208,6 +211,10 @@ impl Source for PostgresSource {
         describe::describe(&self.place, tables, stored).await
     }
 
+    async fn sketch(&self, tables: &[TableRequest]) -> Result<Vec<Sketch>, Error> {
+        sketch::sketch(&self.place, tables).await
+    }
+
     async fn discover(&self) -> Result<Vec<TableName>, Error> {
         let mut connection = self.place.sql().await?;
         let found = catalog::discover(&mut connection, &self.place.settings.schemas).await;
@@ -288,6 +295,17 @@ impl Source for PostgresSource {
 
     fn rows_by_key(&self) -> Option<&dyn RowsByKey> {
         Some(self)
+    }
+
+    async fn retention(&self) -> Result<Option<Retention>, Error> {
+        let mut connection = self.place.sql().await?;
+        let found = catalog::slot(&mut connection, &self.place.settings.slot).await;
+        connection.close().await;
+        let slot = found.map_err(|e| self.place.failed("looking at the slot", e))?;
+        Ok(slot.map(|slot| Retention {
+            kept_bytes: slot.behind,
+            left_bytes: slot.safe.map(|safe| u64::try_from(safe).unwrap_or(0)),
+        }))
     }
 
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error> {

@@ -59,6 +59,13 @@ pub(super) async fn findings(place: &Place, tables: &[TableRequest]) -> Vec<Find
     findings.all
 }
 
+/// What keeps a table from being copied as it is, if something does.
+pub(super) fn fault(settings: &SourceSettings, known: &Known, request: &TableRequest) -> Option<Finding> {
+    let mut findings = Findings { all: Vec::new() };
+    findings.table(settings, known, request);
+    findings.all.into_iter().find(|finding| finding.severity == Severity::Error)
+}
+
 struct Findings {
     all: Vec<Finding>,
 }

@@ -1,14 +1,18 @@
 //! What is made from the field table: the schema, the reference page, the example.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use super::Fixture;
 use super::files::{expect, files, read};
 use crate::yaml::{Content, Node, Scalar};
-use crate::{Code, Draft, DraftColumn, DraftTable, SourceSpec, parse, reference, render_example, schema, yaml};
+use crate::{
+    Code, Draft, DraftColumn, DraftKey, DraftSource, DraftTable, Environment, SourceSpec, parse, reference, render_example,
+    schema, yaml,
+};
 
 mod checker;
 
@@ -90,18 +94,73 @@ fn the_schema_refuses_what_one_field_alone_says_wrong() {
     assert!(refused >= 12, "only {refused} files were refused");
 }
 
+/// The variables of a test, and a password.
+struct WithPassword;
+
+impl Environment for WithPassword {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        if name == "PGPASSWORD" { Some("secret".into()) } else { Fixture.variable(name) }
+    }
+
+    fn file(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        Fixture.file(path)
+    }
+}
+
 #[test]
-fn the_example_is_a_pipeline() {
-    let text = render_example("jsonl").unwrap();
-    let pipeline = parse(&text, "pipeline.yaml", &Fixture).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
-    assert_eq!(pipeline.tables.len(), 2);
-    expect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/example.yaml"), &text);
+fn the_examples_are_pipelines() {
+    for (kind, file) in [("jsonl", "example.yaml"), ("postgres", "example-postgres.yaml")] {
+        let text = render_example(kind).unwrap();
+        let pipeline = parse(&text, "pipeline.yaml", &WithPassword).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+        assert_eq!(pipeline.tables.len(), 2);
+        assert_eq!(pipeline.source.kind, kind);
+        expect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(file), &text);
+    }
     assert_eq!(render_example("mysql"), None);
 }
 
 #[test]
-fn what_the_example_offers_in_comments_can_be_taken() {
-    let text = render_example("jsonl").unwrap();
+fn a_table_that_cannot_be_copied_stands_in_a_draft_as_a_comment_with_its_reason() {
+    let table = |source: &str, fault: Option<&str>| DraftTable {
+        source: source.into(),
+        target: fault.map(|_| "other".into()),
+        key: DraftKey::Told,
+        columns: Vec::new(),
+        note: format!("about {source}"),
+        fault: fault.map(str::to_owned),
+    };
+    let draft = Draft {
+        pipeline: "Desk No-1".into(),
+        source: DraftSource::Postgres { uri: "postgres://me@localhost/desk".into(), password: None },
+        warehouse: "./warehouse".into(),
+        namespace: "shop".into(),
+        tables: vec![table("public.a", None), table("public.b", Some("it has no key;\nALTER TABLE \"b\""))],
+    };
+    let text = draft.render();
+    let (_, list) = text.split_once("\ntables:\n").expect("a list of tables");
+    let expected = "  # about public.a
+  - source: public.a
+  # about public.b
+  # Not copied as it is: it has no key; ALTER TABLE \"b\"
+  # - source: public.b
+  #   target: other
+";
+    assert_eq!(list, expected);
+    let pipeline = parse(&text.replace("Desk No-1", "desk"), "pipeline.yaml", &Fixture).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(pipeline.tables.len(), 1);
+    assert!(text.contains("slotName: urutau_desk_no_1\n"), "{text}");
+}
+
+#[test]
+fn what_the_examples_offer_in_comments_can_be_taken() {
+    let settings = taken("jsonl");
+    assert_eq!(settings["follow"], true, "the offer was not taken");
+    taken("postgres");
+}
+
+/// The source's settings of an example whose comments are no comments any more.
+fn taken(kind: &str) -> Map<String, Json> {
+    let text = render_example(kind).unwrap();
     let offered = |line: &str| {
         line.trim_start()
             .strip_prefix("# ")
@@ -110,22 +169,27 @@ fn what_the_example_offers_in_comments_can_be_taken() {
     let lines: Vec<String> =
         text.lines().map(|line| if offered(line) { line.replacen("# ", "", 1) } else { line.to_owned() }).collect();
     let pipeline =
-        parse(&lines.join("\n"), "pipeline.yaml", &Fixture).unwrap_or_else(|problems| panic!("{problems}\n{}", lines.join("\n")));
+        parse(&lines.join("\n"), "pipeline.yaml", &WithPassword).unwrap_or_else(|e| panic!("{e}\n{}", lines.join("\n")));
     let SourceSpec { settings, .. } = pipeline.source;
-    assert_eq!(settings.expose()["follow"], true, "the offer was not taken");
+    settings.expose()
 }
 
 #[test]
 fn every_line_of_a_draft_that_belongs_to_a_section_is_indented_below_it() {
     let table = |source: &str, key: &[&str], columns: &[(&str, &str)], note: &str| DraftTable {
         source: source.into(),
-        primary_key: key.iter().map(|name| (*name).to_owned()).collect(),
+        target: None,
+        key: match key {
+            [] => DraftKey::Unknown,
+            key => DraftKey::Columns(key.iter().map(|name| (*name).to_owned()).collect()),
+        },
         columns: columns.iter().map(|(name, kind)| DraftColumn { name: (*name).into(), column_type: (*kind).into() }).collect(),
         note: note.into(),
+        fault: None,
     };
     let draft = Draft {
         pipeline: "desk".into(),
-        path: "changes.jsonl".into(),
+        source: DraftSource::Files { path: "changes.jsonl".into() },
         warehouse: "./warehouse".into(),
         namespace: "shop".into(),
         tables: vec![
@@ -179,17 +243,26 @@ fn every_line_of_a_draft_that_belongs_to_a_section_is_indented_below_it() {
 fn a_draft_with_difficult_names_is_a_pipeline_with_the_same_names() {
     let draft = Draft {
         pipeline: "1".into(),
-        path: "C:\\changes\\${x} #1: all.jsonl".into(),
+        source: DraftSource::Files { path: "C:\\changes\\${x} #1: all.jsonl".into() },
         warehouse: "null".into(),
         namespace: "yes".into(),
         tables: vec![
             DraftTable {
                 source: "shop.\"order\" - lines".into(),
-                primary_key: vec!["no".into(), "a, b]".into()],
+                target: Some("~".into()),
+                key: DraftKey::Columns(vec!["no".into(), "a, b]".into()]),
                 columns: vec![DraftColumn { name: "0x1".into(), column_type: "decimal(12,2)".into() }],
                 note: "two\nlines".into(),
+                fault: None,
             },
-            DraftTable { source: "- notes".into(), primary_key: Vec::new(), columns: Vec::new(), note: String::new() },
+            DraftTable {
+                source: "- notes".into(),
+                target: None,
+                key: DraftKey::Unknown,
+                columns: Vec::new(),
+                note: String::new(),
+                fault: None,
+            },
         ],
     };
     let text = draft.render();
@@ -199,6 +272,7 @@ fn a_draft_with_difficult_names_is_a_pipeline_with_the_same_names() {
     assert_eq!(pipeline.sink.settings.expose()["uri"], "null");
     assert_eq!(pipeline.sink.namespace, "yes");
     assert_eq!(pipeline.tables[0].source, "shop.\"order\" - lines");
+    assert_eq!(pipeline.tables[0].target, "~");
     assert_eq!(pipeline.tables[0].primary_key, Some(vec!["no".to_owned(), "a, b]".to_owned()]));
     assert_eq!(pipeline.tables[0].column("0x1").unwrap().column_type.as_ref().unwrap().as_str(), "decimal(12,2)");
     assert_eq!(pipeline.tables[1].source, "- notes");

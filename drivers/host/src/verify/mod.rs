@@ -1,0 +1,251 @@
+//! Is a copy what its source is? Compared row by row while the pipeline runs, and while the source changes.
+//!
+//! First the copy is given time to come to where the log ends now, so that what was wrong before is seen. Then both sides are read
+//! whole, the source in chunks, each with a place in the log (its fence) that contains everything it saw. That
+//! alone proves nothing, since the sides are not of one moment: whatever differs is only a *suspect*. A suspect is settled so:
+//!
+//!  1. its row is read at the source by its key, with a fence;
+//!  2. once the copy's effective cut contains that fence, the copy is read;
+//!  3. the row is read at the source again.
+//!
+//! If the source said the same twice and the copy says something else, the copy was wrong at a moment at which it claims to be right.
+//! If the source said two things, the row is changing: it stays a suspect for another round. Nothing is written anywhere.
+
+mod sides;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use contract::{Error, Kind};
+use kernel::id::TableName;
+use tokio::time::{Duration, Instant};
+
+use crate::Drivers;
+use crate::plan::TablePlan;
+use sides::{Print, Sides};
+
+/// So many keys that differ are told; then only that there are more.
+const SUSPECTS_MAX: usize = 10_000;
+/// How often a row that changes all the time is looked at.
+const ROUNDS: usize = 5;
+/// How often the copy is asked how far it is.
+const LOOKED_EVERY: Duration = Duration::from_millis(250);
+
+/// What comparing a table found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verified {
+    /// The table.
+    pub table: TableName,
+    /// Rows at the source, those that the pipeline's filter leaves out not counted.
+    pub rows: u64,
+    /// What differs for certain, by key.
+    pub differences: Vec<Difference>,
+    /// There may be more: so many differed at first that not all were looked at.
+    pub more: bool,
+    /// Rows that differed and could not be judged: they changed each time, or the copy did not come as far as the source.
+    pub unsettled: u64,
+    /// Did the copy not come as far as the source in time?
+    pub behind: bool,
+    /// Columns whose types can't be compared.
+    pub columns_left_out: Vec<String>,
+}
+
+/// A row that differs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Difference {
+    /// Its key, a text a column.
+    pub key: Vec<String>,
+    /// How.
+    pub how: How,
+}
+
+/// How a copy's row differs from the source's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum How {
+    /// The source has it, the copy does not.
+    Missing,
+    /// The copy has it, the source does not.
+    Extra,
+    /// The copy has it more than once.
+    Twice,
+    /// Both have it, with other values.
+    Other,
+}
+
+impl How {
+    /// For people and programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            How::Missing => "missing",
+            How::Extra => "extra",
+            How::Twice => "twice",
+            How::Other => "other values",
+        }
+    }
+}
+
+/// Compares a table. `patience` is how long its copy may take to come as far as the source was.
+pub async fn table(drivers: &Drivers, plan: &TablePlan, patience: Duration) -> Result<Verified, Error> {
+    let sides = Sides::open(drivers, plan).await?;
+    let end = drivers.source.open().await?.end;
+    // Where it does not come so far, what it lacks can't be judged below either.
+    sides.comes_to(&end, patience).await?;
+    let (rows, mut suspects, more) = sides.suspects(SUSPECTS_MAX).await?;
+    let (mut differences, mut behind) = (Vec::new(), false);
+    for _ in 0..ROUNDS {
+        if suspects.is_empty() {
+            break;
+        }
+        let (first, fence) = sides.at_source(&suspects).await?;
+        if !sides.comes_to(&fence, patience).await? {
+            behind = true;
+            break;
+        }
+        let copied = sides.at_target(&suspects).await?;
+        let (second, _) = sides.at_source(&suspects).await?;
+        let mut changing = BTreeSet::new();
+        for key in suspects {
+            match judge(first.get(&key), second.get(&key), copied.get(&key)) {
+                Judgement::Same => {}
+                Judgement::Changing => {
+                    changing.insert(key);
+                }
+                Judgement::Differs(how) => differences.push(Difference { key: sides.key_text(&key)?, how }),
+            }
+        }
+        suspects = changing;
+    }
+    differences.sort();
+    let columns_left_out = sides.columns_left_out();
+    let (table, unsettled) = (plan.request.table.clone(), suspects.len() as u64);
+    Ok(Verified { table, rows, differences, more, unsettled, behind, columns_left_out })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Judgement {
+    Same,
+    Changing,
+    Differs(How),
+}
+
+/// What a suspect is, by what the source said before and after the copy was read. A row that is not there says nothing.
+fn judge(first: Option<&Print>, second: Option<&Print>, copied: Option<&Print>) -> Judgement {
+    if first != second {
+        return Judgement::Changing;
+    }
+    match (first, copied) {
+        (None, None) => Judgement::Same,
+        (Some(_), None) => Judgement::Differs(How::Missing),
+        (None, Some(_)) => Judgement::Differs(How::Extra),
+        (Some(_), Some(copied)) if copied.copies > 1 => Judgement::Differs(How::Twice),
+        (Some(row), Some(copied)) if row.values == copied.values => Judgement::Same,
+        (Some(_), Some(_)) => Judgement::Differs(How::Other),
+    }
+}
+
+impl Sides<'_> {
+    /// Reads both sides whole: how many rows the source has, and the keys of rows that differ; whether there are more than `most`.
+    async fn suspects(&self, most: usize) -> Result<(u64, BTreeSet<Vec<u8>>, bool), Error> {
+        let mut copied: HashMap<u128, Print> = HashMap::new();
+        self.scan(|key, print| {
+            copied.entry(fingerprint(key)).and_modify(|known| known.copies += 1).or_insert(print);
+            if copied.len() <= KEYS_MAX { Ok(()) } else { Err(self.too_large()) }
+        })
+        .await?;
+        let (mut rows, mut suspects, mut more) = (0, BTreeSet::new(), false);
+        let mut suspect = |key: &[u8]| {
+            if suspects.len() < most {
+                suspects.insert(key.to_vec());
+            } else {
+                more = true;
+            }
+        };
+        self.read(|key, print| {
+            rows += 1;
+            if copied.remove(&fingerprint(key)) != Some(print) {
+                suspect(key);
+            }
+        })
+        .await?;
+        // What is left only the copy has. Of its keys only fingerprints are known so far.
+        if !copied.is_empty() {
+            let left: HashSet<u128> = copied.into_keys().collect();
+            self.scan(|key, _| {
+                if left.contains(&fingerprint(key)) {
+                    suspect(key);
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok((rows, suspects, more))
+    }
+
+    /// The copy's rows of these keys.
+    async fn at_target(&self, keys: &BTreeSet<Vec<u8>>) -> Result<HashMap<Vec<u8>, Print>, Error> {
+        let mut found: HashMap<Vec<u8>, Print> = HashMap::new();
+        self.scan(|key, print| {
+            if keys.contains(key) {
+                found.entry(key.to_vec()).and_modify(|known| known.copies += 1).or_insert(print);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// Waits until the copy claims to have everything up to here. `false` if it does not in time.
+    async fn comes_to(&self, place: &kernel::position::Position, patience: Duration) -> Result<bool, Error> {
+        let begun = Instant::now();
+        loop {
+            if self.stand().await?.contains(place) {
+                return Ok(true);
+            }
+            if begun.elapsed() >= patience {
+                return Ok(false);
+            }
+            tokio::time::sleep(LOOKED_EVERY).await;
+        }
+    }
+
+    fn too_large(&self) -> Error {
+        let what = format!("table {}: its copy has more than {KEYS_MAX} rows, which are not compared at once", self.name());
+        Error::new(Kind::Rejected, "verify-too-large", what, "compare it with another program")
+    }
+}
+
+/// Forty bytes of memory each.
+const KEYS_MAX: usize = 50_000_000;
+
+/// Of a key, so that two keys of one table do not meet in it.
+fn fingerprint(key: &[u8]) -> u128 {
+    let half = |seed| u128::from(twox_hash::XxHash3_64::oneshot_with_seed(seed, key));
+    half(0) << 64 | half(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: Print = Print { values: 1, copies: 1 };
+    const OTHER: Print = Print { values: 2, copies: 1 };
+    const TWICE: Print = Print { values: 1, copies: 2 };
+
+    #[test]
+    fn only_what_the_source_says_twice_speaks_against_a_copy() {
+        let cases = [
+            (None, None, None, Judgement::Same),
+            (Some(ROW), Some(ROW), Some(ROW), Judgement::Same),
+            (Some(ROW), Some(OTHER), Some(OTHER), Judgement::Changing),
+            (Some(ROW), Some(OTHER), Some(ROW), Judgement::Changing),
+            (None, Some(ROW), None, Judgement::Changing),
+            (Some(ROW), None, Some(ROW), Judgement::Changing),
+            (Some(ROW), Some(ROW), None, Judgement::Differs(How::Missing)),
+            (None, None, Some(ROW), Judgement::Differs(How::Extra)),
+            (Some(ROW), Some(ROW), Some(OTHER), Judgement::Differs(How::Other)),
+            (Some(ROW), Some(ROW), Some(TWICE), Judgement::Differs(How::Twice)),
+        ];
+        for (first, second, copied, expected) in cases {
+            assert_eq!(judge(first.as_ref(), second.as_ref(), copied.as_ref()), expected, "{first:?} {second:?} {copied:?}");
+        }
+    }
+}
