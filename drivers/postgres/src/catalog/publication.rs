@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::TableName;
 
+use crate::pgoutput::TypeId;
 use crate::wire::{Connection, WireError, literal};
 
 use super::{CatalogColumn, Cells};
@@ -74,4 +75,36 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
         }
     }
     Ok(Some(publication))
+}
+
+/// The columns of one of these types that a publication sends: table, column, type.
+pub(crate) async fn columns_of(
+    connection: &mut Connection,
+    publication: &str,
+    types: &[TypeId],
+    version: u32,
+) -> Result<Vec<(TableName, String, TypeId)>, WireError> {
+    if types.is_empty() {
+        return Ok(Vec::new());
+    }
+    let types: Vec<String> = types.iter().map(|id| id.0.to_string()).collect();
+    let listed = if version >= COLUMN_LISTS { "AND a.attname = ANY (p.attnames)" } else { "" };
+    let rows = connection
+        .query(&format!(
+            "SELECT p.schemaname, p.tablename, a.attname, a.atttypid
+             FROM pg_catalog.pg_publication_tables p
+             JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
+             JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped {listed}
+             WHERE p.pubname = {} AND a.atttypid IN ({}) ORDER BY 1, 2, a.attnum",
+            literal(publication),
+            types.join(", ")
+        ))
+        .await?;
+    let column = |row| {
+        let row = Cells(row);
+        let table = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
+        Ok((table, row.text(2)?.to_owned(), TypeId(row.number(3)?)))
+    };
+    rows.iter().map(column).collect()
 }

@@ -20,12 +20,12 @@ use tokio::time::Instant;
 use super::copied::{Copied, CopiedRow};
 use super::read::{ALIAS, HOLD, ROWS_EXPECTED};
 use super::session;
-use super::table::{Table, copying, look_up, refused, rejected};
+use super::table::{Table, as_sent, copying, look_up, rejected, untaken};
 use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
 use crate::source::PostgresSource;
-use crate::values::AppendDatum;
+use crate::values::{AppendDatum, Reading};
 use crate::wire::{Connection, WireError, identifier, literal};
 
 /// What the keys are called in our statement.
@@ -61,7 +61,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
         while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
-            rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
+            rows.take(&row).map_err(|refusal| untaken(source, &refusal, name))?;
         }
         stopped = !rows.told.is_empty() && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);
         if stopped {
@@ -137,14 +137,17 @@ impl Asked {
         let quoted = |prefix: &str, names: &mut dyn Iterator<Item = String>| {
             names.map(|name| format!("{prefix}{}", identifier(&name))).collect::<Vec<_>>().join(", ")
         };
+        let understood =
+            names.iter().zip(&self.places).map(|(name, place)| format!("{KEYS}.{}{}", identifier(name), as_sent(&place.kind)));
+        let understood: Vec<String> = understood.collect();
         let columns = || (0..table.columns.len()).map(|at| format!("column {at}"));
-        let of_table = table.columns.iter().zip(columns());
-        let of_table = of_table.map(|(column, name)| format!("{ALIAS}.{} AS {}", identifier(column), identifier(&name)));
+        let of_table = table.selected(ALIAS).zip(columns());
+        let of_table = of_table.map(|(column, name)| format!("{column} AS {}", identifier(&name)));
         let filter: String = table.published.filter.iter().map(|filter| format!(" AND ({filter})")).collect();
         format!(
             "SELECT {KEYS}.number, {}, r.here, {} FROM (VALUES {}) AS {KEYS}(number, {})
              LEFT JOIN LATERAL (SELECT true AS here, {} FROM {} AS {ALIAS} WHERE {}{filter}) AS r ON true",
-            quoted("k.", &mut names.clone().into_iter()),
+            understood.join(", "),
             quoted("r.", &mut columns()),
             tuples.join(", "),
             quoted("", &mut names.clone().into_iter()),
@@ -225,10 +228,11 @@ impl<'a> Rows<'a> {
             _ => None,
         };
         self.told.push(number.ok_or_else(shape)?);
+        let mut reading = Reading { types: &self.table.types, scratch: &mut self.scratch };
         for (place, datum) in self.places.iter().zip(&mut values) {
             let column = &self.understood.schema().columns[place.column];
             let (name, kind) = (column.name.clone(), column.kind.clone());
-            let appended = self.understood.column(place.column).append_datum(&place.kind, datum, &mut self.scratch);
+            let appended = self.understood.column(place.column).append_datum(&place.kind, datum, &mut reading);
             appended.map_err(|misfit| Refusal::Value { column: name, kind, misfit })?;
         }
         let coordinate = Coordinate { major: self.told.len() as u64, minor: 0 };

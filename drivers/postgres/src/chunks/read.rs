@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::bound::Bound;
 use super::copied::{Copied, CopiedRow};
 use super::session;
-use super::table::{Table, copying, look_up, refused, rejected};
+use super::table::{Table, copying, look_up, rejected, untaken};
 use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal};
@@ -53,7 +53,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
         while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
-            rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
+            rows.take(&row).map_err(|refusal| untaken(source, &refusal, name))?;
         }
         stopped = rows.batch.rows() > 0 && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);
         if stopped {
@@ -109,9 +109,8 @@ impl Table {
     /// The rows of a range: their columns, then their place in the walk as text. Along a partitioned table's root; never rows of tables
     /// that inherit from it, which the log tells under their own names.
     fn query(&self, request: &ChunkRequest) -> Result<String, Error> {
-        let columns = self.columns.iter().map(|column| format!("{ALIAS}.{}", identifier(column)));
         let texts = self.walk.columns.iter().map(|column| format!("{ALIAS}.{}::pg_catalog.text", identifier(&column.name)));
-        let selected: Vec<String> = columns.chain(texts).collect();
+        let selected: Vec<String> = self.selected(ALIAS).chain(texts).collect();
         let mut only: Vec<String> = self.published.filter.iter().map(|filter| format!("({filter})")).collect();
         let key = |bound: &kernel::id::Bound| Bound::read(bound).map(|bound| bound.key);
         only.extend(request.range.after.as_ref().and_then(key).map(|key| self.walk.above(ALIAS, &key)));

@@ -13,7 +13,7 @@ use rows::{Column, TableSchema};
 use super::{Place, prepare};
 use crate::catalog::{self, CatalogTable, IDENTITY_WORDS, Publication};
 use crate::settings::SourceSettings;
-use crate::values::{Types, holds, natural};
+use crate::values::{PgType, Types, holds, natural};
 use crate::wire::identifier;
 
 /// What is wrong with one table.
@@ -95,6 +95,23 @@ pub(super) fn unpublishable(settings: &SourceSettings, known: &Known, request: &
     })
 }
 
+/// What is wrong with a column that the server can't send.
+pub(super) fn stops(column: &str, of: &str) -> String {
+    format!(
+        "column '{column}' is of the type {of}, a part of which the server cannot send in binary: at the first such value the log stops, \
+         for all tables of the publication"
+    )
+}
+
+/// What helps where a column can't be read: the publication leaves it out.
+pub(super) fn leave_out(settings: &SourceSettings, table: &str) -> String {
+    let (publication, table) = (identifier(&settings.publication), prepare::table(table));
+    format!(
+        "publish the table without it, by naming its other columns (15 and later): BEGIN; ALTER PUBLICATION {publication} DROP TABLE \
+         {table}; ALTER PUBLICATION {publication} ADD TABLE {table} (...); COMMIT;"
+    )
+}
+
 /// A table, or the first thing that is wrong with it.
 pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableRequest) -> Result<TableSchema, Problem> {
     let name = &request.table;
@@ -122,6 +139,9 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
     let mut columns = Vec::new();
     for column in found.columns.iter().filter(|column| catalog::sends(published, column, known.version)) {
         let of = known.types.resolve(column.type_id, column.modifier);
+        if let PgType::Unsendable(of) = &of {
+            return Err(problem("postgres-type", stops(&column.name, of), leave_out(settings, name.as_str())));
+        }
         let kind = match request.columns.get(&column.name) {
             Some(declared) if holds(&of, declared) => declared.clone(),
             Some(declared) => {

@@ -1,13 +1,14 @@
 //! Everything at the server that would make a run fail, or make it fail one day, each with the SQL that mends it.
 
 use contract::{Finding, Severity, TableRequest};
+use rows::Type;
 
 use super::describe::{self, Known};
 use super::{Place, prepare, readable};
 use crate::catalog::{self, Publication, Server, Slot};
 use crate::pgoutput::Identity;
 use crate::settings::SourceSettings;
-use crate::values::PgType;
+use crate::values::{PgType, holds};
 use crate::wire::identifier;
 
 /// The oldest version that this driver is built for.
@@ -53,10 +54,33 @@ pub(super) async fn findings(place: &Place, tables: &[TableRequest]) -> Vec<Find
                 Ok(more) => findings.all.extend(more),
                 Err(error) => findings.all.push(gone(error)),
             }
+            match stopping(place, &known, tables).await {
+                Ok(more) => findings.all.extend(more),
+                Err(error) => findings.all.push(gone(error)),
+            }
         }
         Err(error) => findings.all.push(gone(error)),
     }
     findings.all
+}
+
+/// Columns of other tables of the publication at which the server would end the log of all of them.
+async fn stopping(place: &Place, known: &Known, tables: &[TableRequest]) -> Result<Vec<Finding>, contract::Error> {
+    let mut connection = place.sql().await?;
+    let settings = &place.settings;
+    let types = known.types.unsendable();
+    let found = catalog::columns_of(&mut connection, &settings.publication, &types, known.version).await;
+    connection.close().await;
+    let found = found.map_err(|e| place.failed("looking at the publication", e))?;
+    let mut findings = Findings { all: Vec::new() };
+    // Of the tables that were asked for it is said where they are described.
+    for (table, column, of) in found.into_iter().filter(|(table, ..)| tables.iter().all(|request| request.table != *table)) {
+        if let PgType::Unsendable(of) = known.types.resolve(of, -1) {
+            let what = format!("table {table}, which is published too: {}", describe::stops(&column, &of));
+            findings.add(Severity::Error, "postgres-type", table.as_str(), what, describe::leave_out(settings, table.as_str()));
+        }
+    }
+    Ok(findings.all)
 }
 
 struct Findings {
@@ -236,18 +260,18 @@ impl Findings {
             let what = format!("table {name}: generated columns are not published: {}", generated.join(", "));
             self.add(Severity::Info, "postgres-generated", name, what, "");
         }
-        for column in found.columns.iter().filter(sent) {
-            let declared = request.columns.contains_key(&column.name);
-            if let (false, PgType::Other(of)) = (declared, known.types.resolve(column.type_id, column.modifier)) {
-                let what = format!("table {name}: column '{}' is of the type {of}, which urutau does not read", column.name);
-                let remedy = format!(
-                    "declare it as `binary` to get its bytes as the server sends them ('tables[].columns'), or publish the table \
-                     without it: ALTER PUBLICATION {} SET TABLE {} (...);",
-                    identifier(&settings.publication),
-                    prepare::table(name)
-                );
-                self.add(Severity::Error, "postgres-type", name, what, remedy);
-            }
+        for column in &found.columns {
+            let Some(Type::Unknown(called)) = schema.index_of(&column.name).map(|place| &schema.columns[place].kind) else {
+                continue;
+            };
+            let what = format!("table {name}: column '{}' is of the type {called}, which urutau does not read", column.name);
+            let of = known.types.resolve(column.type_id, column.modifier);
+            let as_bytes = [Type::Binary, Type::List(Box::new(Type::Binary))].into_iter().find(|kind| holds(&of, kind));
+            let as_bytes = as_bytes.map(|kind| {
+                format!("declare it as `{kind}` to get its bytes as the server sends them ('tables[].columns'), or ")
+            });
+            let remedy = format!("{}{}", as_bytes.unwrap_or_default(), describe::leave_out(settings, name));
+            self.add(Severity::Error, "postgres-type", name, what, remedy);
         }
     }
 }

@@ -8,6 +8,7 @@ mod everything;
 mod postgres;
 
 mod again;
+mod composites;
 mod desk;
 mod race;
 mod tables;
