@@ -142,6 +142,22 @@ fn a_composite_is_read_if_all_of_its_parts_are() {
     assert_eq!(resolve(ranges, 201), PgType::MultiRange(Box::new(PgType::Int4)));
 }
 
+#[test]
+fn what_is_not_read_goes_into_no_column_and_its_bytes_only_where_they_are_asked_for() {
+    let (unread, unsendable) = (PgType::Other("weird".into()), PgType::Unsendable("weirder".into()));
+    let list = |of| PgType::Array(Box::new(of));
+    for kind in [Type::String, Type::Json, Type::Int64, natural(&unread)] {
+        for of in [unread.clone(), unsendable.clone(), list(unread.clone()), PgType::Range(Box::new(unread.clone()))] {
+            assert!(!holds(&of, &kind), "{of:?} in {kind}");
+        }
+    }
+    let bytes = Type::List(Box::new(Type::Binary));
+    assert!(holds(&unread, &Type::Binary) && holds(&list(unread.clone()), &bytes));
+    assert!(!holds(&unsendable, &Type::Binary) && !holds(&list(unsendable), &bytes));
+    assert!(!holds(&list(unread.clone()), &Type::Binary) && !holds(&PgType::MultiRange(Box::new(unread)), &Type::Binary));
+    assert!(!holds(&PgType::Composite, &Type::Binary) && !holds(&PgType::TextOnly, &Type::Binary));
+}
+
 /// Each type is looked at once: of 40 composites, each made twice of the one before, the last one has a million million parts.
 #[test]
 fn composites_that_share_their_parts_are_resolved_at_once() {
