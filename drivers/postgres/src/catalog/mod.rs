@@ -8,7 +8,7 @@ mod table;
 mod walk;
 
 pub(crate) use log::{identify, standing, unfinished, xids};
-pub(crate) use publication::{Publication, Published, columns_of, publication, sends};
+pub(crate) use publication::{GENERATED_PUBLISHED, Publication, Published, columns_of, publication, sends};
 pub(crate) use server::{Server, Slot, server, slot};
 pub(crate) use table::{CatalogColumn, CatalogTable, IDENTITY_WORDS, discover, tables};
 pub(crate) use walk::{Walk, walks};

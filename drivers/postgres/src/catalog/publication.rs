@@ -18,6 +18,8 @@ pub(crate) struct Publication {
     pub(crate) truncates: bool,
     /// Are partitions published under the name of their root?
     pub(crate) via_root: bool,
+    /// Are generated columns published that no list of columns names?
+    pub(crate) generated: bool,
     pub(crate) tables: BTreeMap<TableName, Published>,
 }
 
@@ -33,20 +35,23 @@ pub(crate) struct Published {
 /// The first version that knows lists of columns, and filters of rows.
 const COLUMN_LISTS: u32 = 150_000;
 /// The first version that can publish generated columns.
-const GENERATED_PUBLISHED: u32 = 180_000;
+pub(crate) const GENERATED_PUBLISHED: u32 = 180_000;
 
-/// Does the log tell this column?
-pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, version: u32) -> bool {
+/// Does the log tell this column? `generated`: does the publication send generated columns that no list names?
+pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, version: u32, generated: bool) -> bool {
     let listed = published.and_then(|table| table.columns.as_ref());
     let is_listed = listed.is_none_or(|columns| columns.contains(&column.name));
-    is_listed && !(column.is_generated && (version < GENERATED_PUBLISHED || listed.is_none()))
+    let could = version >= GENERATED_PUBLISHED && (listed.is_some() || (generated && !column.is_virtual));
+    is_listed && (!column.is_generated || could)
 }
 
 pub(crate) async fn publication(connection: &mut Connection, name: &str, version: u32) -> Result<Option<Publication>, WireError> {
     let name = literal(name);
+    let generated = if version >= GENERATED_PUBLISHED { "pubgencols = 's'" } else { "false" };
     let rows = connection
         .query(&format!(
-            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = {name}"
+            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, {generated} FROM pg_catalog.pg_publication
+             WHERE pubname = {name}"
         ))
         .await?;
     let Some(row) = rows.first().map(Cells) else { return Ok(None) };
@@ -56,6 +61,7 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
         deletes: row.boolean(2)?,
         truncates: row.boolean(3)?,
         via_root: row.boolean(4)?,
+        generated: row.boolean(5)?,
         tables: BTreeMap::new(),
     };
     let columns = match version >= COLUMN_LISTS {

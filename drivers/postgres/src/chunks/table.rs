@@ -152,7 +152,7 @@ pub(crate) fn walkable(table: &str, key: &[&str]) -> String {
 /// What the log would say of the table before its first row.
 fn relation<'a>(name: &'a str, found: &'a CatalogTable, published: &Published, version: u32) -> RelationMessage<'a> {
     let (namespace, name) = name.split_once('.').unwrap_or(("", name));
-    let sent = found.columns.iter().filter(|column| catalog::sends(Some(published), column, version));
+    let sent = found.columns.iter().filter(|column| catalog::sends(Some(published), column, version, false));
     let columns = sent.map(|column| RelationColumn {
         in_identity: true,
         name: &column.name,

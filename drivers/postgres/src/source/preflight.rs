@@ -247,18 +247,23 @@ impl Findings {
                  table: where every row is kept it can't be found later",
                 outside.join(", ")
             );
-            let remedy = format!("ALTER TABLE {} REPLICA IDENTITY FULL;", prepare::table(name));
+            let remedy = describe::whole_old_rows(settings, known, found, name);
             self.add(Severity::Warning, "postgres-unsent-value", name, what, remedy);
         }
-        let generated: Vec<&str> = found
-            .columns
-            .iter()
-            .filter(|column| column.is_generated && !sent(column))
-            .map(|column| column.name.as_str())
-            .collect();
+        let untold = describe::untold(known, found, &request.table);
+        let is_published = known.publication.as_ref().is_some_and(|publication| publication.tables.contains_key(&request.table));
+        if is_published && !untold.is_empty() {
+            let problem = describe::frozen(settings, &request.table, &untold, "the server refuses every");
+            self.add(Severity::Error, problem.code, name, problem.what, problem.remedy);
+        }
+        let generated: Vec<&catalog::CatalogColumn> =
+            found.columns.iter().filter(|column| column.is_generated && !sent(column)).collect();
         if !generated.is_empty() {
-            let what = format!("table {name}: generated columns are not published: {}", generated.join(", "));
-            self.add(Severity::Info, "postgres-generated", name, what, "");
+            let names: Vec<&str> = generated.iter().map(|column| column.name.as_str()).collect();
+            let what = format!("table {name}: generated columns are not published: {}", names.join(", "));
+            let could = known.version >= catalog::GENERATED_PUBLISHED && generated.iter().any(|column| !column.is_virtual);
+            let remedy = if could { prepare::generated_statement(&settings.publication) } else { String::new() };
+            self.add(Severity::Info, "postgres-generated", name, what, remedy);
         }
         for column in &found.columns {
             let Some(Type::Unknown(called)) = schema.index_of(&column.name).map(|place| &schema.columns[place].kind) else {

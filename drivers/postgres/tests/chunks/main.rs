@@ -10,6 +10,7 @@ mod postgres;
 mod again;
 mod composites;
 mod desk;
+mod generated;
 mod race;
 mod tables;
 mod values;
