@@ -25,7 +25,7 @@ use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
 use crate::source::PostgresSource;
-use crate::values::{AppendDatum, Reading};
+use crate::values::{AppendDatum, PgType, Reading};
 use crate::wire::{Connection, WireError, identifier, literal};
 
 /// What the keys are called in our statement.
@@ -117,7 +117,7 @@ impl Asked {
             columns.push(table.bound.schema.columns[place.column].clone());
             arrays.push(array.clone());
             kinds.push(key[at].kind.clone());
-            values.push(literals(array, &walked.name, &key[at].kind, &walked.of).ok_or_else(changed)?);
+            values.push(literals(array, &walked.name, &key[at].kind, (&place.kind, &walked.of)).ok_or_else(changed)?);
         }
         let all = (0..columns.len()).collect();
         let schema = TableSchema::new(name.clone(), columns, all).map_err(|_| changed())?;
@@ -160,7 +160,7 @@ impl Asked {
 
 /// The values of a key's column as SQL of this type; `None` if they have no text. Days and moments are counted from one that every
 /// server reads alike: their own texts differ before year 1 and behind 9999.
-fn literals(column: &ArrayRef, name: &str, kind: &Type, of: &str) -> Option<Vec<String>> {
+fn literals(column: &ArrayRef, name: &str, kind: &Type, (theirs, of): (&PgType, &str)) -> Option<Vec<String>> {
     const DAY_MICROS: i64 = 86_400_000_000;
     let since = |origin: &str, micros: i64| {
         let (days, of_day) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
@@ -181,7 +181,13 @@ fn literals(column: &ArrayRef, name: &str, kind: &Type, of: &str) -> Option<Vec<
             micros.iter().map(|micros| since("'1970-01-01 00:00:00+00'::pg_catalog.timestamptz", *micros)).collect()
         }
         Type::Binary | Type::FixedBinary(_) => {
-            texts(column, name, kind)?.iter().flatten().map(|text| format!("{}::{of}", literal(&format!("\\x{text}")))).collect()
+            // PostGIS takes the digits alone.
+            let prefix = if *theirs == PgType::Spatial { "" } else { "\\x" };
+            texts(column, name, kind)?
+                .iter()
+                .flatten()
+                .map(|text| format!("{}::{of}", literal(&format!("{prefix}{text}"))))
+                .collect()
         }
         _ => texts(column, name, kind)?.iter().flatten().map(|text| format!("{}::{of}", literal(text))).collect(),
     })

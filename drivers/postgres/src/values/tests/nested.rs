@@ -170,12 +170,14 @@ fn geometry_is_written_as_the_server_writes_it() {
 }
 
 #[test]
-fn boxes_in_an_array_stand_apart_by_semicolons() {
+fn boxes_in_an_array_stand_apart_by_semicolons_and_shapes_of_postgis_by_colons() {
     let of = PgType::Array(Box::new(PgType::Geometric(Geometric::Box)));
     let one = floats(&[1.0, 1.0, 0.0, 0.0]);
     assert_eq!(as_text(&of, &array(&[(2, 1)], &[Some(&one), None])), "{(1,1),(0,0);NULL}");
     let of = PgType::Array(Box::new(PgType::Geometric(Geometric::Point)));
     assert_eq!(as_text(&of, &array(&[(1, 1)], &[Some(&one[..16])])), r#"{"(1,1)"}"#);
+    let of = PgType::Array(Box::new(PgType::Spatial));
+    assert_eq!(as_text(&of, &array(&[(3, 1)], &[Some(&[1, 2]), None, Some(&[3])])), "{0102:NULL:03}");
 }
 
 #[test]
