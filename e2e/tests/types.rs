@@ -3,7 +3,7 @@
 
 use e2e::postgres::{Postgres, Release};
 use e2e::{Desk, readers};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Made of others.
 const TYPES: &str = "
@@ -195,4 +195,36 @@ fn a_value_of_postgresql_15_is_the_same_by_chunk_by_log_and_as_the_server_writes
 #[test]
 fn a_value_of_postgresql_18_is_the_same_by_chunk_by_log_and_as_the_server_writes_it() {
     one_value_by_every_way(Release::Eighteen);
+}
+
+/// What a column cannot hold halts its table; read as text and cast back, it follows the column's policy, by chunk and by the log.
+#[test]
+fn values_that_no_column_holds_follow_the_policy_of_their_cast() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    server.sql(
+        "postgres",
+        "CREATE TABLE judged (id int PRIMARY KEY, touched int NOT NULL, day date, at timestamptz, n numeric);
+         INSERT INTO judged VALUES (0, 0, '2024-02-29', '2024-03-31 01:30:00.5+01', 1.50), (1, 0, 'infinity', '-infinity', 'NaN')",
+    );
+    let desk = Desk::new().with_pipeline(&format!(
+        "pipeline: judged
+source: {{ kind: postgres, uri: \"{}\", slotName: judged, create: true }}
+sink: {{ kind: jsonl, uri: ./out }}
+tables:
+  - source: public.judged
+    columns: [{{ name: day, type: string }}, {{ name: at, type: string }}, {{ name: n, type: string }}]
+    cast: {{ day: date, at: timestamptz, n: \"decimal(12,2)\" }}
+    onValue: \"null\"
+",
+        server.uri("postgres")
+    ));
+    for touched in 0..2 {
+        desk.urutau(Desk::RUN).expect_code(0);
+        let expected = [
+            json!({ "id": 0, "touched": touched, "day": "2024-02-29", "at": "2024-03-31T00:30:00.500000Z", "n": "1.50" }),
+            json!({ "id": 1, "touched": touched, "day": null, "at": null, "n": null }),
+        ];
+        assert_eq!(lines(&desk, "judged"), expected);
+        server.sql("postgres", "UPDATE judged SET touched = touched + 1");
+    }
 }
