@@ -55,7 +55,7 @@ impl Reader {
                     None => return,
                     Some(Ok(frame)) => frame,
                     Some(Err(error)) => {
-                        self.failed = Some(self.place.failed("streaming", error));
+                        self.failed = Some(self.place.stream_failed(error));
                         return;
                     }
                 },
@@ -95,7 +95,7 @@ impl LogReader for Reader {
                     self.held = Some(frame);
                     self.gather(limit).await;
                 }
-                Ok(Err(error)) => self.failed = Some(self.place.failed("streaming", error)),
+                Ok(Err(error)) => self.failed = Some(self.place.stream_failed(error)),
             }
         }
         if self.assembler.is_empty()

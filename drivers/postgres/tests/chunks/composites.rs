@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contract::{Kind, LogEvent, Severity, Source, TableRequest};
+use contract::{Kind, Limit, LogEvent, Severity, Source, TableRequest};
 use kernel::id::TableName;
 
 use crate::desk::{Desk, column_texts, read_until, texts, whole};
@@ -99,4 +99,27 @@ async fn a_column_at_which_the_log_would_stop_is_refused_before_it_does() {
     desk.sql("INSERT INTO arrays VALUES (1, '{=r/postgres}')");
     let said = server.try_sql("stopped", peek).unwrap_err();
     assert!(said.contains("no binary output function available for type aclitem"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_comes_later_and_ends_the_log_is_named_with_what_helps() {
+    let server = Postgres::start(Release::Eighteen, &[]);
+    let desk = Desk::open(&server, "ended", "CREATE TABLE t (id int PRIMARY KEY)");
+    let schema = desk.describe("public.t").await;
+    let opened = desk.source.open().await.unwrap();
+    let mut reader = desk.source.stream(&opened.end.into(), &[schema]).await.unwrap();
+    desk.sql("INSERT INTO t VALUES (1)");
+    desk.sql("ALTER TABLE t ADD COLUMN acls aclitem[]");
+    desk.sql("INSERT INTO t VALUES (2, '{=r/postgres}')");
+    let mut rows = 0;
+    let error = loop {
+        match reader.next(Limit { rows: 10, bytes: 1 << 20 }).await {
+            Ok(read) => rows += read.batches.iter().map(|batch| batch.rows()).sum::<usize>(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((rows, error.kind, error.code), (1, Kind::Config, "postgres-type"), "{error}");
+    assert!(error.what.contains("aclitem") && error.remedy.contains("pg_drop_replication_slot('ended')"), "{error}");
+    let named = desk.try_describe("public.t").await.unwrap_err();
+    assert!(named.what.contains("'acls'"), "{named}");
 }
