@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::TableName;
 
+use crate::pgoutput::TypeId;
 use crate::wire::{Connection, WireError, literal};
 
 use super::{CatalogColumn, Cells};
@@ -17,6 +18,8 @@ pub(crate) struct Publication {
     pub(crate) truncates: bool,
     /// Are partitions published under the name of their root?
     pub(crate) via_root: bool,
+    /// Are generated columns published that no list of columns names?
+    pub(crate) generated: bool,
     pub(crate) tables: BTreeMap<TableName, Published>,
 }
 
@@ -32,20 +35,23 @@ pub(crate) struct Published {
 /// The first version that knows lists of columns, and filters of rows.
 const COLUMN_LISTS: u32 = 150_000;
 /// The first version that can publish generated columns.
-const GENERATED_PUBLISHED: u32 = 180_000;
+pub(crate) const GENERATED_PUBLISHED: u32 = 180_000;
 
-/// Does the log tell this column?
-pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, version: u32) -> bool {
+/// Does the log tell this column? `generated`: does the publication send generated columns that no list names?
+pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, version: u32, generated: bool) -> bool {
     let listed = published.and_then(|table| table.columns.as_ref());
     let is_listed = listed.is_none_or(|columns| columns.contains(&column.name));
-    is_listed && !(column.is_generated && (version < GENERATED_PUBLISHED || listed.is_none()))
+    let could = version >= GENERATED_PUBLISHED && (listed.is_some() || (generated && !column.is_virtual));
+    is_listed && (!column.is_generated || could)
 }
 
 pub(crate) async fn publication(connection: &mut Connection, name: &str, version: u32) -> Result<Option<Publication>, WireError> {
     let name = literal(name);
+    let generated = if version >= GENERATED_PUBLISHED { "pubgencols = 's'" } else { "false" };
     let rows = connection
         .query(&format!(
-            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = {name}"
+            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, {generated} FROM pg_catalog.pg_publication
+             WHERE pubname = {name}"
         ))
         .await?;
     let Some(row) = rows.first().map(Cells) else { return Ok(None) };
@@ -55,6 +61,7 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
         deletes: row.boolean(2)?,
         truncates: row.boolean(3)?,
         via_root: row.boolean(4)?,
+        generated: row.boolean(5)?,
         tables: BTreeMap::new(),
     };
     let columns = match version >= COLUMN_LISTS {
@@ -74,4 +81,36 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
         }
     }
     Ok(Some(publication))
+}
+
+/// The columns of one of these types that a publication sends: table, column, type.
+pub(crate) async fn columns_of(
+    connection: &mut Connection,
+    publication: &str,
+    types: &[TypeId],
+    version: u32,
+) -> Result<Vec<(TableName, String, TypeId)>, WireError> {
+    if types.is_empty() {
+        return Ok(Vec::new());
+    }
+    let types: Vec<String> = types.iter().map(|id| id.0.to_string()).collect();
+    let listed = if version >= COLUMN_LISTS { "AND a.attname = ANY (p.attnames)" } else { "" };
+    let rows = connection
+        .query(&format!(
+            "SELECT p.schemaname, p.tablename, a.attname, a.atttypid
+             FROM pg_catalog.pg_publication_tables p
+             JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
+             JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped {listed}
+             WHERE p.pubname = {} AND a.atttypid IN ({}) ORDER BY 1, 2, a.attnum",
+            literal(publication),
+            types.join(", ")
+        ))
+        .await?;
+    let column = |row| {
+        let row = Cells(row);
+        let table = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
+        Ok((table, row.text(2)?.to_owned(), TypeId(row.number(3)?)))
+    };
+    rows.iter().map(column).collect()
 }

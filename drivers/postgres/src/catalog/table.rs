@@ -42,6 +42,8 @@ pub(crate) struct CatalogColumn {
     pub(crate) modifier: i32,
     /// Is it computed by the server?
     pub(crate) is_generated: bool,
+    /// When it is read, and never stored? Then no log tells it.
+    pub(crate) is_virtual: bool,
     /// May a value of it lie outside of its row, so that an update that leaves it alone does not send it?
     pub(crate) may_be_outside: bool,
 }
@@ -114,6 +116,7 @@ pub(crate) async fn tables(
             type_id: TypeId(row.number(7)?),
             modifier: row.number(8)?,
             is_generated: row.letter(10)? != 0,
+            is_virtual: row.letter(10)? == b'v',
             may_be_outside: row.boolean(11)?,
         });
     }

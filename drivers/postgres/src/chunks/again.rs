@@ -20,13 +20,13 @@ use tokio::time::Instant;
 use super::copied::CopiedRow;
 use super::read::{ALIAS, ROWS_EXPECTED};
 use super::session;
-use super::table::{Table, look_up, rejected};
+use super::table::{Table, as_sent, look_up, rejected};
 use super::taking::{Takes, take};
 use crate::catalog;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
 use crate::source::PostgresSource;
-use crate::values::AppendDatum;
+use crate::values::{AppendDatum, PgType, Reading};
 use crate::wire::{Connection, WireError, identifier, literal};
 
 /// What the keys are called in our statement.
@@ -54,7 +54,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let asked = Asked::new(&table, request)?;
     connection.query(BY_INDEX).await.map_err(failed)?;
     let mut rows = Rows::new(&table, &asked, standing.fence);
-    let stopped = take(place, connection, name, &asked.query(&table), (request.bytes_max, begun), &mut rows).await?;
+    let stopped = take(source, connection, name, &asked.query(&table), (request.bytes_max, begun), &mut rows).await?;
     if !stopped && rows.told.len() != request.keys.num_rows() {
         return Err(failed(WireError::Protocol("a COPY ends before all of its keys".into())));
     }
@@ -98,7 +98,7 @@ impl Asked {
             columns.push(table.bound.schema.columns[place.column].clone());
             arrays.push(array.clone());
             kinds.push(key[at].kind.clone());
-            values.push(literals(array, &walked.name, &key[at].kind, &walked.of).ok_or_else(changed)?);
+            values.push(literals(array, &walked.name, &key[at].kind, (&place.kind, &walked.of)).ok_or_else(changed)?);
         }
         let all = (0..columns.len()).collect();
         let schema = TableSchema::new(name.clone(), columns, all).map_err(|_| changed())?;
@@ -118,14 +118,17 @@ impl Asked {
         let quoted = |prefix: &str, names: &mut dyn Iterator<Item = String>| {
             names.map(|name| format!("{prefix}{}", identifier(&name))).collect::<Vec<_>>().join(", ")
         };
+        let understood =
+            names.iter().zip(&self.places).map(|(name, place)| format!("{KEYS}.{}{}", identifier(name), as_sent(&place.kind)));
+        let understood: Vec<String> = understood.collect();
         let columns = || (0..table.columns.len()).map(|at| format!("column {at}"));
-        let of_table = table.columns.iter().zip(columns());
-        let of_table = of_table.map(|(column, name)| format!("{ALIAS}.{} AS {}", identifier(column), identifier(&name)));
+        let of_table = table.selected(ALIAS).zip(columns());
+        let of_table = of_table.map(|(column, name)| format!("{column} AS {}", identifier(&name)));
         let filter: String = table.published.filter.iter().map(|filter| format!(" AND ({filter})")).collect();
         format!(
             "SELECT {KEYS}.number, {}, r.here, {} FROM (VALUES {}) AS {KEYS}(number, {})
              LEFT JOIN LATERAL (SELECT true AS here, {} FROM {} AS {ALIAS} WHERE {}{filter}) AS r ON true",
-            quoted("k.", &mut names.clone().into_iter()),
+            understood.join(", "),
             quoted("r.", &mut columns()),
             tuples.join(", "),
             quoted("", &mut names.clone().into_iter()),
@@ -138,7 +141,7 @@ impl Asked {
 
 /// The values of a key's column as SQL of this type; `None` if they have no text. Days and moments are counted from one that every
 /// server reads alike: their own texts differ before year 1 and behind 9999.
-fn literals(column: &ArrayRef, name: &str, kind: &Type, of: &str) -> Option<Vec<String>> {
+fn literals(column: &ArrayRef, name: &str, kind: &Type, (theirs, of): (&PgType, &str)) -> Option<Vec<String>> {
     const DAY_MICROS: i64 = 86_400_000_000;
     let since = |origin: &str, micros: i64| {
         let (days, of_day) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
@@ -159,7 +162,13 @@ fn literals(column: &ArrayRef, name: &str, kind: &Type, of: &str) -> Option<Vec<
             micros.iter().map(|micros| since("'1970-01-01 00:00:00+00'::pg_catalog.timestamptz", *micros)).collect()
         }
         Type::Binary | Type::FixedBinary(_) => {
-            texts(column, name, kind)?.iter().flatten().map(|text| format!("{}::{of}", literal(&format!("\\x{text}")))).collect()
+            // PostGIS takes the digits alone.
+            let prefix = if *theirs == PgType::Spatial { "" } else { "\\x" };
+            texts(column, name, kind)?
+                .iter()
+                .flatten()
+                .map(|text| format!("{}::{of}", literal(&format!("{prefix}{text}"))))
+                .collect()
         }
         _ => texts(column, name, kind)?.iter().flatten().map(|text| format!("{}::{of}", literal(text))).collect(),
     })
@@ -230,10 +239,11 @@ impl Takes for Rows<'_> {
             _ => None,
         };
         self.told.push(number.ok_or_else(shape)?);
+        let mut reading = Reading { types: &self.table.types, scratch: &mut self.scratch };
         for (place, datum) in self.places.iter().zip(&mut values) {
             let column = &self.understood.schema().columns[place.column];
             let (name, kind) = (column.name.clone(), column.kind.clone());
-            let appended = self.understood.column(place.column).append_datum(&place.kind, datum, &mut self.scratch);
+            let appended = self.understood.column(place.column).append_datum(&place.kind, datum, &mut reading);
             appended.map_err(|misfit| Refusal::Value { column: name, kind, misfit })?;
         }
         let coordinate = Coordinate { major: self.told.len() as u64, minor: 0 };

@@ -44,7 +44,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let table = look_up(source, connection, &request.table, &bounds(request)?, standing.version).await?;
     let query = table.query(request)?;
     let mut rows = Rows::new(&table, standing.fence);
-    let stopped = take(place, connection, name, &query, (request.bytes_max, begun), &mut rows).await?;
+    let stopped = take(source, connection, name, &query, (request.bytes_max, begun), &mut rows).await?;
     let is_whole = !stopped && rows.batch.rows() < limit(request) as usize;
     let end = match rows.last {
         Some(key) if !is_whole => Some(Bound { relation: table.found.id, order: table.walk.order(), key }.written()),
@@ -84,9 +84,8 @@ impl Table {
     /// The rows of a range: their columns, then their place in the walk as text. Along a partitioned table's root; never rows of tables
     /// that inherit from it, which the log tells under their own names.
     fn query(&self, request: &ChunkRequest) -> Result<String, Error> {
-        let columns = self.columns.iter().map(|column| format!("{ALIAS}.{}", identifier(column)));
         let texts = self.walk.columns.iter().map(|column| format!("{ALIAS}.{}::pg_catalog.text", identifier(&column.name)));
-        let selected: Vec<String> = columns.chain(texts).collect();
+        let selected: Vec<String> = self.selected(ALIAS).chain(texts).collect();
         let mut only: Vec<String> = self.published.filter.iter().map(|filter| format!("({filter})")).collect();
         let key = |bound: &kernel::id::Bound| Bound::read(bound).map(|bound| bound.key);
         only.extend(request.range.after.as_ref().and_then(key).map(|key| self.walk.above(ALIAS, &key)));

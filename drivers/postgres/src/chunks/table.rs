@@ -13,7 +13,7 @@ use crate::catalog::{self, CatalogTable, Published, Walk};
 use crate::pgoutput::{Datum, Identity, RelationColumn, RelationMessage};
 use crate::reader::{self, Refusal, bind};
 use crate::source::{Place, PostgresSource, prepare};
-use crate::values::{AppendDatum, Types};
+use crate::values::{AppendDatum, PgType, Reading, Types};
 use crate::wire::{Connection, WireError, identifier};
 
 /// The table as it is in the snapshot, and how its rows are read.
@@ -24,6 +24,8 @@ pub(super) struct Table {
     /// The columns that are sent, in the order of the table.
     pub(super) columns: Vec<String>,
     pub(super) walk: Walk,
+    /// The database's types.
+    pub(super) types: Arc<Types>,
 }
 
 impl Table {
@@ -31,6 +33,15 @@ impl Table {
     /// log tells under their own names.
     pub(super) fn from(&self) -> String {
         format!("{}{}", if self.found.kind == b'p' { "" } else { "ONLY " }, prepare::table(self.bound.schema.table.as_str()))
+    }
+
+    /// The columns as a SELECT has them, in the order of the table; `of` is what the table is called. What has no binary form is sent as
+    /// its text, as in the log.
+    pub(super) fn selected(&self, of: &str) -> impl Iterator<Item = String> {
+        self.columns
+            .iter()
+            .zip(&self.bound.places)
+            .map(move |(column, place)| format!("{of}.{}{}", identifier(column), as_sent(&place.kind)))
     }
 
     /// Appends a row's columns, whose values come in the order of the table.
@@ -41,16 +52,22 @@ impl Table {
         scratch: &mut String,
     ) -> Result<(), Refusal> {
         let bound = &self.bound;
+        let reading = &mut Reading { types: &self.types, scratch };
         for (place, datum) in bound.places.iter().zip(values) {
             let column = &bound.schema.columns[place.column];
             if datum == Datum::Null && bound.schema.is_key(place.column) {
                 return Err(Refusal::NullKey { column: column.name.clone() });
             }
-            let appended = batch.column(place.column).append_datum(&place.kind, datum, scratch);
+            let appended = batch.column(place.column).append_datum(&place.kind, datum, reading);
             appended.map_err(|misfit| Refusal::Value { column: column.name.clone(), kind: column.kind.clone(), misfit })?;
         }
         Ok(())
     }
+}
+
+/// The cast behind a column without which the server could not send it in binary: the log has such values as text too.
+pub(super) fn as_sent(kind: &PgType) -> &'static str {
+    if *kind == PgType::TextOnly { "::pg_catalog.text" } else { "" }
 }
 
 /// Looks the table up whose rows were of this schema. `bounds` lie in the order in which it will be walked through.
@@ -90,7 +107,7 @@ pub(super) async fn look_up(
     let key: Vec<&str> = bound.schema.key.iter().filter_map(|place| column_name(&bound, *place)).collect();
     let walks = catalog::walks(connection, found.id, &key).await.map_err(failed)?;
     let walk = chosen(walks, bounds, name.as_str(), &key)?;
-    Ok(Table { found, published, bound, columns, walk })
+    Ok(Table { found, published, bound, columns, walk, types })
 }
 
 fn column_name(bound: &reader::Bound, place: usize) -> Option<&str> {
@@ -135,7 +152,7 @@ pub(crate) fn walkable(table: &str, key: &[&str]) -> String {
 /// What the log would say of the table before its first row.
 fn relation<'a>(name: &'a str, found: &'a CatalogTable, published: &Published, version: u32) -> RelationMessage<'a> {
     let (namespace, name) = name.split_once('.').unwrap_or(("", name));
-    let sent = found.columns.iter().filter(|column| catalog::sends(Some(published), column, version));
+    let sent = found.columns.iter().filter(|column| catalog::sends(Some(published), column, version, false));
     let columns = sent.map(|column| RelationColumn {
         in_identity: true,
         name: &column.name,
@@ -187,6 +204,16 @@ pub(super) fn refused(refusal: &Refusal, table: &TableName) -> Error {
         | Refusal::Renamed { .. }
         | Refusal::Replaced => error,
     }
+}
+
+/// A row that is not taken. One with a part of a type that came after the types were looked up is read again: they are looked up then.
+pub(super) fn untaken(source: &PostgresSource, refusal: &Refusal, table: &TableName) -> Error {
+    if !refusal.lacks_type() {
+        return refused(refusal, table);
+    }
+    *source.types.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+    let what = format!("table {table}: a composite's attributes changed while its rows were read");
+    Error::new(Kind::Transient, "postgres-type", what, "they are read again")
 }
 
 pub(super) fn rejected(code: &'static str, what: String, remedy: &str) -> Error {

@@ -7,9 +7,9 @@ use kernel::id::TableName;
 use tokio::time::Instant;
 
 use super::copied::{Copied, CopiedRow};
-use super::table::{copying, refused};
+use super::table::{copying, untaken};
 use crate::reader::Refusal;
-use crate::source::Place;
+use crate::source::PostgresSource;
 use crate::wire::{Connection, WireError};
 
 /// After so long a COPY ends where it is: whoever wants to change the table waits for it.
@@ -28,13 +28,14 @@ pub(super) trait Takes {
 /// Takes the rows of a query, at least one, until there are `bytes_max` or the transaction, which began at `begun`, has taken too long;
 /// then ends the transaction. Returns whether rows were left behind.
 pub(super) async fn take(
-    place: &Place,
+    source: &PostgresSource,
     connection: &mut Connection,
     name: &TableName,
     query: &str,
     (bytes_max, begun): (u64, Instant),
     rows: &mut impl Takes,
 ) -> Result<bool, Error> {
+    let place = &*source.place;
     let failed = |e| place.failed(&format!("table {name}: looking at it"), e);
     connection.query("SAVEPOINT reading").await.map_err(failed)?;
     connection.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)")).await.map_err(|e| copying(place, name, e))?;
@@ -43,7 +44,7 @@ pub(super) async fn take(
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
         while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
-            rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
+            rows.take(&row).map_err(|refusal| untaken(source, &refusal, name))?;
         }
         stopped = rows.rows() > 0 && (rows.bytes() >= bytes_max || begun.elapsed() >= HOLD);
         if stopped {

@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use super::relation::{self, Bound};
 use crate::pgoutput::frame::Frame;
 use crate::pgoutput::{Lsn, Malformed, Message, OldRow, RelationId, RelationMessage, Tuple, TypeId, decode, frame};
-use crate::values::Types;
+use crate::values::{Reading, Types};
 use crate::visibility::Xids;
 
 /// Microseconds from 1970 to 2000.
@@ -52,6 +52,20 @@ pub(crate) struct Assembler {
     building: Building,
     /// Memory for texts that are made of values.
     scratch: String,
+    /// May a frame be left for after types were looked up?
+    may_look: bool,
+    /// Was the last one?
+    lacked: bool,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Taken {
+    /// It was taken.
+    Whole,
+    /// Nothing of it: it has values of types that are not known.
+    LacksTypes,
 }
 
 /// What is known of a relation.
@@ -72,6 +86,8 @@ struct Open {
     passed: bool,
     last: Lsn,
     index: u32,
+    /// The last change but one, for one that is not taken.
+    before: (Lsn, u32),
 }
 
 /// What a read has so far.
@@ -108,6 +124,8 @@ impl Assembler {
             transaction: None,
             building: Building::default(),
             scratch: String::new(),
+            may_look: false,
+            lacked: false,
         }
     }
 
@@ -120,8 +138,8 @@ impl Assembler {
         self.building.events.is_empty()
     }
 
-    /// Types that must be known before this frame is taken.
-    pub(crate) fn lacks_types(&self, bytes: &[u8]) -> bool {
+    /// Does a relation have columns of types that are not known?
+    fn lacks_types(&self, bytes: &[u8]) -> bool {
         let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return false };
         let Ok(Message::Relation(relation)) = decode(message) else { return false };
         let unknown = |id: TypeId| !self.types.contains(id);
@@ -132,8 +150,24 @@ impl Assembler {
         self.types = types;
     }
 
-    /// Takes a frame.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Takes a frame, or nothing of it where types must be looked up first: [`Assembler::take_after_looking`] takes it then.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
+        if self.lacks_types(bytes) {
+            return Ok(Taken::LacksTypes);
+        }
+        self.may_look = true;
+        self.lacked = false;
+        self.take_frame(bytes)?;
+        Ok(if self.lacked { Taken::LacksTypes } else { Taken::Whole })
+    }
+
+    /// Takes a frame for which types were looked up. One that is gone by now stays unknown, which says so in its place.
+    pub(crate) fn take_after_looking(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.may_look = false;
+        self.take_frame(bytes)
+    }
+
+    fn take_frame(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match frame::decode(bytes).map_err(unreadable)? {
             Frame::Keepalive { end, .. } => self.keepalive(end),
             Frame::Data { at, message } => self.message(at, decode(message).map_err(unreadable)?)?,
@@ -162,7 +196,8 @@ impl Assembler {
                 let transaction = Transaction { stream: StreamName::from(""), at: Offset(commit.0) };
                 let (name, commit_time) = (self.xids.widen(xid).name(), time.saturating_add(EPOCH_MICROS));
                 let passed = commit < self.from;
-                self.transaction = Some(Open { transaction, name, commit_time, passed, last: Lsn(0), index: 0 });
+                self.transaction =
+                    Some(Open { transaction, name, commit_time, passed, last: Lsn(0), index: 0, before: (Lsn(0), 0) });
             }
             Message::Commit { commit, end, time } => {
                 let Some(open) = self.transaction.take() else {
@@ -206,6 +241,7 @@ impl Assembler {
         if at < open.last {
             return Err(out_of_order("a change stands before the one that came before it"));
         }
+        open.before = (open.last, open.index);
         open.index = if at == open.last { open.index.saturating_add(1) } else { 0 };
         open.last = at;
         Ok((at, open.index))
@@ -315,7 +351,8 @@ impl Assembler {
         let keeps_every_row = self.tables.get(&bound.schema.table).is_some_and(|selected| selected.keeps_every_row);
         let may_lack = !bound.schema.key.is_empty() && !keeps_every_row;
         for (image, operation, slot) in rows {
-            if let Err(refusal) = batch::push(batch, bound, *image, may_lack, &mut self.scratch) {
+            let mut reading = Reading { types: &self.types, scratch: &mut self.scratch };
+            if let Err(refusal) = batch::push(batch, bound, *image, may_lack, &mut reading) {
                 batch.take_back(first);
                 if first == 0 && index + 1 == self.building.batches.len() {
                     self.building.batches.pop();
@@ -330,9 +367,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// A change that was not taken is told in its place.
+    /// A change that was not taken is told in its place, or left for later as if it had not come.
     fn settle(&mut self, table: TableName, at: (Lsn, u32), pushed: Result<(), Refusal>) {
-        if let (Err(refusal), Some(open)) = (pushed, &self.transaction) {
+        if let (Err(refusal), Some(open)) = (pushed, &mut self.transaction) {
+            if self.may_look && refusal.lacks_type() {
+                (open.last, open.index) = open.before;
+                self.lacked = true;
+                return;
+            }
             let error = refusal.error(&table);
             let (transaction, coordinate) = (open.transaction.clone(), coordinate(at, Slot::New));
             self.building.tell(open, LogEvent::Refused { table, transaction, coordinate, error });

@@ -5,7 +5,7 @@ use rows::build::BatchBuilder;
 use super::refusal::Refusal;
 use super::relation::Bound;
 use crate::pgoutput::{Datum, OldRow, Tuple};
-use crate::values::AppendDatum;
+use crate::values::{AppendDatum, Reading};
 
 /// What of a row there is.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(super) fn push(
     bound: &Bound,
     image: Image<'_>,
     may_lack: bool,
-    scratch: &mut String,
+    reading: &mut Reading<'_>,
 ) -> Result<(), Refusal> {
     let (row, old, is_whole) = match image {
         Image::New { row, old } => (row, old, true),
@@ -64,7 +64,7 @@ pub(super) fn push(
         if datum == Datum::Null && bound.schema.is_key(place.column) {
             return Err(Refusal::NullKey { column: column.name.clone() });
         }
-        batch.column(place.column).append_datum(&place.kind, datum, scratch).map_err(|misfit| Refusal::Value {
+        batch.column(place.column).append_datum(&place.kind, datum, reading).map_err(|misfit| Refusal::Value {
             column: column.name.clone(),
             kind: column.kind.clone(),
             misfit,

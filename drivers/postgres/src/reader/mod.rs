@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use contract::{Error, Limit, LogRead, LogReader};
 
-pub(crate) use assemble::{Assembler, ROW_BYTES, Selected};
+pub(crate) use assemble::{Assembler, ROW_BYTES, Selected, Taken};
 pub(crate) use refusal::Refusal;
 pub(crate) use relation::{Bound, Place as ValuePlace, bind};
 
@@ -55,7 +55,7 @@ impl Reader {
                     None => return,
                     Some(Ok(frame)) => frame,
                     Some(Err(error)) => {
-                        self.failed = Some(self.place.failed("streaming", error));
+                        self.failed = Some(self.place.stream_failed(error));
                         return;
                     }
                 },
@@ -67,20 +67,19 @@ impl Reader {
     }
 
     async fn take(&mut self, frame: Received) -> Result<(), Error> {
-        if self.assembler.lacks_types(&frame.frame) {
-            // Kept where giving up the wait does not lose it.
-            self.held = Some(frame);
-            let mut connection = self.place.sql().await?;
-            let types = catalog::types(&mut connection).await.map_err(|e| self.place.failed("looking up types", e))?;
-            connection.close().await;
-            self.assembler.set_types(Arc::new(types));
-            return match self.held.take() {
-                // A type that is gone by now stays unknown, which says so in its place.
-                Some(frame) => self.assembler.take(&frame.frame),
-                None => Ok(()),
-            };
+        if self.assembler.take(&frame.frame)? == Taken::Whole {
+            return Ok(());
         }
-        self.assembler.take(&frame.frame)
+        // Kept where giving up the wait does not lose it.
+        self.held = Some(frame);
+        let mut connection = self.place.sql().await?;
+        let types = catalog::types(&mut connection).await.map_err(|e| self.place.failed("looking up types", e))?;
+        connection.close().await;
+        self.assembler.set_types(Arc::new(types));
+        match self.held.take() {
+            Some(frame) => self.assembler.take_after_looking(&frame.frame),
+            None => Ok(()),
+        }
     }
 }
 
@@ -96,7 +95,7 @@ impl LogReader for Reader {
                     self.held = Some(frame);
                     self.gather(limit).await;
                 }
-                Ok(Err(error)) => self.failed = Some(self.place.failed("streaming", error)),
+                Ok(Err(error)) => self.failed = Some(self.place.stream_failed(error)),
             }
         }
         if self.assembler.is_empty()

@@ -29,6 +29,11 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// May it be taken once types were looked up?
+    pub(crate) fn lacks_type(&self) -> bool {
+        matches!(self, Refusal::Value { misfit: Misfit::UnknownType(_), .. })
+    }
+
     pub(crate) fn error(&self, table: &TableName) -> Error {
         let rejected = |code, what: String, remedy: String| Error::new(Kind::Rejected, code, what, remedy);
         match self {

@@ -11,7 +11,7 @@ use kernel::id::{StreamName, TableName, TransactionName};
 use kernel::position::{Coordinate, Offset, Position, Transaction};
 use rows::{Column, Operation, TableSchema, Type};
 
-use super::{Assembler, Selected};
+use super::{Assembler, Selected, Taken};
 use crate::pgoutput::{Lsn, TypeId};
 use crate::values::{TypeEntry, Types};
 use crate::visibility::{FullXid, Xids};
@@ -19,6 +19,7 @@ use crate::visibility::{FullXid, Xids};
 const INT8: u32 = 20;
 const TEXT: u32 = 25;
 const DATE: u32 = 1082;
+const ADDRESS: u32 = 600;
 const ORDERS: u32 = 500;
 /// Where the server's transactions are when a session begins.
 const SERVER_XID: u64 = (3 << 32) + 7;
@@ -36,16 +37,24 @@ fn id(value: i64) -> [u8; 8] {
 }
 
 fn types() -> Arc<Types> {
+    types_with(&[])
+}
+
+/// The usual ones, a composite, and some that came since.
+fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
     let entry = |id, known_as: &str| TypeEntry {
         id: TypeId(id),
         name: known_as.into(),
         known_as: known_as.into(),
         kind: b'b',
+        has_binary: true,
         element: TypeId(0),
         base: TypeId(0),
         modifier: -1,
+        attributes: Vec::new(),
     };
-    Arc::new(Types::new([entry(INT8, "int8"), entry(TEXT, "text"), entry(DATE, "date")], 2))
+    let usual = [entry(INT8, "int8"), entry(TEXT, "text"), entry(DATE, "date"), TypeEntry { kind: b'c', ..entry(ADDRESS, "") }];
+    Arc::new(Types::new(usual.into_iter().chain(more.iter().map(|(id, known_as)| entry(*id, known_as))), 2))
 }
 
 fn schema() -> Arc<TableSchema> {
@@ -72,7 +81,8 @@ impl Log {
 
     fn data(&mut self, at: u64, message: &[u8]) -> Result<(), contract::Error> {
         let frame = [&[b'w'][..], &at.to_be_bytes(), &[0; 16], message].concat();
-        self.assembler.take(&frame)
+        assert_eq!(self.assembler.take(&frame)?, Taken::Whole);
+        Ok(())
     }
 
     fn begin(&mut self, commit: u64) -> &mut Self {
@@ -92,7 +102,7 @@ impl Log {
     }
 
     fn keepalive(&mut self, end: u64) -> &mut Self {
-        self.assembler.take(&[&[b'k'][..], &end.to_be_bytes(), &[0; 9]].concat()).unwrap();
+        assert_eq!(self.assembler.take(&[&[b'k'][..], &end.to_be_bytes(), &[0; 9]].concat()).unwrap(), Taken::Whole);
         self
     }
 
@@ -429,6 +439,44 @@ fn types_that_are_not_known_are_looked_up_for_tables_that_are_read_alone() {
         ];
         [&[b'w'][..], &[0; 24], &message.concat()].concat()
     };
-    assert!(log.assembler.lacks_types(&relation("orders")));
-    assert!(!log.assembler.lacks_types(&relation("others")));
+    assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::LacksTypes);
+    assert_eq!(log.assembler.take(&relation("others")).unwrap(), Taken::Whole);
+}
+
+/// A row with a composite of one attribute, as a frame.
+fn with_address(at: u64, id: i64, attribute: u32) -> Vec<u8> {
+    let address = [&1_u32.to_be_bytes()[..], &attribute.to_be_bytes(), &4_u32.to_be_bytes(), &7_i32.to_be_bytes()].concat();
+    let row =
+        [&b"I"[..], &ORDERS.to_be_bytes(), b"N\0\x02b", &8_u32.to_be_bytes(), &id.to_be_bytes(), b"b", &[0, 0, 0, 16], &address];
+    [&[b'w'][..], &at.to_be_bytes(), &[0; 16], &row.concat()].concat()
+}
+
+#[test]
+fn a_row_with_a_part_of_a_new_type_waits_until_that_is_looked_up_and_counts_once() {
+    let mut log = Log::from(0);
+    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    log.insert(40, &[V::B(&id(1)), V::Null]);
+    let frame = with_address(40, 2, 777);
+    for _ in 0..2 {
+        assert_eq!(log.assembler.take(&frame).unwrap(), Taken::LacksTypes);
+    }
+    log.assembler.set_types(types_with(&[(777, "int4")]));
+    log.assembler.take_after_looking(&frame).unwrap();
+    let read = log.read();
+    assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }]);
+    let expected = [(Operation::Insert, at(40, 2), 1, None), (Operation::Insert, at(40, 6), 2, Some("(7)".to_owned()))];
+    assert_eq!(rows(&read), expected);
+}
+
+#[test]
+fn a_part_of_a_type_that_is_gone_is_refused_in_its_place() {
+    let mut log = Log::from(0);
+    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    let frame = with_address(40, 2, 777);
+    assert_eq!(log.assembler.take(&frame).unwrap(), Taken::LacksTypes);
+    log.assembler.take_after_looking(&frame).unwrap();
+    let read = log.read();
+    let LogEvent::Refused { coordinate, error, .. } = &read.events[0] else { panic!("{:?}", read.events) };
+    assert_eq!((*coordinate, error.code), (at(40, 2), "postgres-value"));
+    assert!(error.what.contains("777"), "{error}");
 }

@@ -81,6 +81,26 @@ impl Place {
         self.settings.endpoint.connect(Purpose::Replication).await.map_err(|e| self.failed("connecting for replication", e))
     }
 
+    /// What ended the log.
+    pub(crate) fn stream_failed(&self, error: WireError) -> Error {
+        let said = match error {
+            WireError::Server(said) if said.code == UNDEFINED_FUNCTION => said,
+            error => return self.failed("streaming", error),
+        };
+        let SourceSettings { endpoint, slot, publication, .. } = &self.settings;
+        let what = format!(
+            "{}: a published column came whose values the server cannot send in binary, and the log ends in front of its first row, for \
+             all tables: {said}",
+            endpoint.shown()
+        );
+        let remedy = format!(
+            "leave the column out of the publication '{publication}' (`urutau doctor` names it), SELECT pg_drop_replication_slot({}); make it \
+             anew, and {BEGIN_ANEW}",
+            crate::wire::literal(slot)
+        );
+        Error::new(Kind::Config, "postgres-type", what, remedy)
+    }
+
     /// An error, with what was to be done.
     pub(crate) fn failed(&self, doing: &str, error: WireError) -> Error {
         let SourceSettings { endpoint, slot, .. } = &self.settings;
@@ -96,6 +116,9 @@ impl Place {
         }
     }
 }
+
+/// The server's word for a function that is not there: of those that it calls while it streams, one that sends values in binary.
+const UNDEFINED_FUNCTION: &str = "42883";
 
 /// The slot is of no use any more.
 fn lost(what: &str) -> Error {

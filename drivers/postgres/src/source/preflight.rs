@@ -1,13 +1,14 @@
 //! Everything at the server that would make a run fail, or make it fail one day, each with the SQL that mends it.
 
 use contract::{Finding, Severity, TableRequest};
+use rows::Type;
 
 use super::describe::{self, Known};
 use super::{Place, prepare, readable};
 use crate::catalog::{self, Publication, Server, Slot};
 use crate::pgoutput::Identity;
 use crate::settings::SourceSettings;
-use crate::values::PgType;
+use crate::values::{PgType, holds};
 use crate::wire::identifier;
 
 /// The oldest version that this driver is built for.
@@ -53,6 +54,10 @@ pub(super) async fn findings(place: &Place, tables: &[TableRequest]) -> Vec<Find
                 Ok(more) => findings.all.extend(more),
                 Err(error) => findings.all.push(gone(error)),
             }
+            match stopping(place, &known, tables).await {
+                Ok(more) => findings.all.extend(more),
+                Err(error) => findings.all.push(gone(error)),
+            }
         }
         Err(error) => findings.all.push(gone(error)),
     }
@@ -64,6 +69,25 @@ pub(super) fn fault(settings: &SourceSettings, known: &Known, request: &TableReq
     let mut findings = Findings { all: Vec::new() };
     findings.table(settings, known, request);
     findings.all.into_iter().find(|finding| finding.severity == Severity::Error)
+}
+
+/// Columns of other tables of the publication at which the server would end the log of all of them.
+async fn stopping(place: &Place, known: &Known, tables: &[TableRequest]) -> Result<Vec<Finding>, contract::Error> {
+    let mut connection = place.sql().await?;
+    let settings = &place.settings;
+    let types = known.types.unsendable();
+    let found = catalog::columns_of(&mut connection, &settings.publication, &types, known.version).await;
+    connection.close().await;
+    let found = found.map_err(|e| place.failed("looking at the publication", e))?;
+    let mut findings = Findings { all: Vec::new() };
+    // Of the tables that were asked for it is said where they are described.
+    for (table, column, of) in found.into_iter().filter(|(table, ..)| tables.iter().all(|request| request.table != *table)) {
+        if let PgType::Unsendable(of) = known.types.resolve(of, -1) {
+            let what = format!("table {table}, which is published too: {}", describe::stops(&column, &of));
+            findings.add(Severity::Error, "postgres-type", table.as_str(), what, describe::leave_out(settings, table.as_str()));
+        }
+    }
+    Ok(findings.all)
 }
 
 struct Findings {
@@ -230,31 +254,36 @@ impl Findings {
                  table: where every row is kept it can't be found later",
                 outside.join(", ")
             );
-            let remedy = format!("ALTER TABLE {} REPLICA IDENTITY FULL;", prepare::table(name));
+            let remedy = describe::whole_old_rows(settings, known, found, name);
             self.add(Severity::Warning, "postgres-unsent-value", name, what, remedy);
         }
-        let generated: Vec<&str> = found
-            .columns
-            .iter()
-            .filter(|column| column.is_generated && !sent(column))
-            .map(|column| column.name.as_str())
-            .collect();
-        if !generated.is_empty() {
-            let what = format!("table {name}: generated columns are not published: {}", generated.join(", "));
-            self.add(Severity::Info, "postgres-generated", name, what, "");
+        let untold = describe::untold(known, found, &request.table);
+        let is_published = known.publication.as_ref().is_some_and(|publication| publication.tables.contains_key(&request.table));
+        if is_published && !untold.is_empty() {
+            let problem = describe::frozen(settings, &request.table, &untold, "the server refuses every");
+            self.add(Severity::Error, problem.code, name, problem.what, problem.remedy);
         }
-        for column in found.columns.iter().filter(sent) {
-            let declared = request.columns.contains_key(&column.name);
-            if let (false, PgType::Other(of)) = (declared, known.types.resolve(column.type_id, column.modifier)) {
-                let what = format!("table {name}: column '{}' is of the type {of}, which urutau does not read", column.name);
-                let remedy = format!(
-                    "declare it as `binary` to get its bytes as the server sends them ('tables[].columns'), or publish the table \
-                     without it: ALTER PUBLICATION {} SET TABLE {} (...);",
-                    identifier(&settings.publication),
-                    prepare::table(name)
-                );
-                self.add(Severity::Error, "postgres-type", name, what, remedy);
-            }
+        let generated: Vec<&catalog::CatalogColumn> =
+            found.columns.iter().filter(|column| column.is_generated && !sent(column)).collect();
+        if !generated.is_empty() {
+            let names: Vec<&str> = generated.iter().map(|column| column.name.as_str()).collect();
+            let what = format!("table {name}: generated columns are not published: {}", names.join(", "));
+            let could = known.version >= catalog::GENERATED_PUBLISHED && generated.iter().any(|column| !column.is_virtual);
+            let remedy = if could { prepare::generated_statement(&settings.publication) } else { String::new() };
+            self.add(Severity::Info, "postgres-generated", name, what, remedy);
+        }
+        for column in &found.columns {
+            let Some(Type::Unknown(called)) = schema.index_of(&column.name).map(|place| &schema.columns[place].kind) else {
+                continue;
+            };
+            let what = format!("table {name}: column '{}' is of the type {called}, which urutau does not read", column.name);
+            let of = known.types.resolve(column.type_id, column.modifier);
+            let as_bytes = [Type::Binary, Type::List(Box::new(Type::Binary))].into_iter().find(|kind| holds(&of, kind));
+            let as_bytes = as_bytes.map(|kind| {
+                format!("declare it as `{kind}` to get its bytes as the server sends them ('tables[].columns'), or ")
+            });
+            let remedy = format!("{}{}", as_bytes.unwrap_or_default(), describe::leave_out(settings, name));
+            self.add(Severity::Error, "postgres-type", name, what, remedy);
         }
     }
 }

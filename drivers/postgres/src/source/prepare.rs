@@ -37,7 +37,8 @@ async fn publish(place: &Place, connection: &mut Connection, tables: &[TableRequ
     let server = catalog::server(connection).await?;
     match catalog::publication(connection, publication, server.version).await? {
         None => {
-            connection.query(&publication_statement(publication, tables.iter().map(|t| t.table.as_str()))).await?;
+            let tables = tables.iter().map(|request| request.table.as_str());
+            connection.query(&publication_statement(publication, tables, server.version)).await?;
             tracing::info!(publication, "made the publication");
         }
         Some(known) => {
@@ -55,11 +56,21 @@ pub(super) fn slot_statement(slot: &str) -> String {
     format!("SELECT pg_create_logical_replication_slot({}, 'pgoutput');", crate::wire::literal(slot))
 }
 
-/// The SQL that makes a publication. Partitions come under their root's name, since that is what the pipeline file names.
-pub(super) fn publication_statement<'a>(publication: &str, tables: impl Iterator<Item = &'a str>) -> String {
+/// The SQL that makes a publication. Partitions come under their root's name, since that is what the pipeline file names; generated
+/// columns come where the server can send them.
+pub(super) fn publication_statement<'a>(publication: &str, tables: impl Iterator<Item = &'a str>, version: u32) -> String {
     let tables: Vec<String> = tables.map(table).collect();
-    let publication = identifier(publication);
-    format!("CREATE PUBLICATION {publication} FOR TABLE {} WITH (publish_via_partition_root = true);", tables.join(", "))
+    let generated = if version >= catalog::GENERATED_PUBLISHED { ", publish_generated_columns = stored" } else { "" };
+    format!(
+        "CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true{generated});",
+        identifier(publication),
+        tables.join(", ")
+    )
+}
+
+/// The SQL that has a publication send generated columns, as far as they are stored.
+pub(super) fn generated_statement(publication: &str) -> String {
+    format!("ALTER PUBLICATION {} SET (publish_generated_columns = stored);", identifier(publication))
 }
 
 /// The SQL that adds a table to a publication.

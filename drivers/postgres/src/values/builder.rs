@@ -4,28 +4,38 @@ use rows::build::{ColumnBuilder, Values};
 use rows::value::Unholdable;
 
 use super::array::Elements;
+use super::nested::{self, Nest};
 use super::numeric::Numeric;
-use super::{Misfit, PgType, exactly, text, time};
+use super::{Misfit, PgType, Types, exactly, text, time};
 use crate::pgoutput::Datum;
+
+/// What reading values needs beside them.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    /// The database's types: the parts of a composite name theirs.
+    pub types: &'a Types,
+    /// Memory for texts that are made of values.
+    pub scratch: &'a mut String,
+}
 
 /// Takes values of the server's.
 pub trait AppendDatum {
-    /// Appends a value of a type. If it does not fit, nothing is appended. `scratch` is memory for texts that are made here.
-    fn append_datum(&mut self, of: &PgType, datum: Datum<'_>, scratch: &mut String) -> Result<(), Misfit>;
+    /// Appends a value of a type. If it does not fit, nothing is appended.
+    fn append_datum(&mut self, of: &PgType, datum: Datum<'_>, reading: &mut Reading<'_>) -> Result<(), Misfit>;
 }
 
 impl AppendDatum for ColumnBuilder {
-    fn append_datum(&mut self, of: &PgType, datum: Datum<'_>, scratch: &mut String) -> Result<(), Misfit> {
+    fn append_datum(&mut self, of: &PgType, datum: Datum<'_>, reading: &mut Reading<'_>) -> Result<(), Misfit> {
         let before = self.len();
         let appended = match datum {
             Datum::Null | Datum::Unchanged => {
                 self.append_null();
                 Ok(())
             }
-            Datum::Binary(bytes) => self.append(|values| append_binary(values, of, bytes, scratch)),
+            Datum::Binary(bytes) => self.append(|values| append_binary(values, of, bytes, reading)),
             // Only a type without a binary form comes so.
             Datum::Text(bytes) => self.append(|values| match (values, of) {
-                (Values::Text { ends, bytes: into }, PgType::Other(_) | PgType::Text) => {
+                (Values::Text { ends, bytes: into }, PgType::TextOnly | PgType::Text) => {
                     append_text(ends, into, text::utf8(bytes)?)
                 }
                 _ => Err(Misfit::TextForm),
@@ -38,14 +48,14 @@ impl AppendDatum for ColumnBuilder {
     }
 }
 
-fn append_binary(values: &mut Values, of: &PgType, bytes: &[u8], scratch: &mut String) -> Result<(), Misfit> {
+fn append_binary(values: &mut Values, of: &PgType, bytes: &[u8], reading: &mut Reading<'_>) -> Result<(), Misfit> {
     match (values, of) {
         (Values::Text { ends, bytes: into }, of) => match text::as_it_comes(of, bytes) {
             Some(text) => append_text(ends, into, text?)?,
             None => {
-                scratch.clear();
-                text::write(of, bytes, scratch)?;
-                append_text(ends, into, scratch)?;
+                reading.scratch.clear();
+                text::write(of, bytes, Nest::new(reading.types), reading.scratch)?;
+                append_text(ends, into, reading.scratch)?;
             }
         },
         (Values::Bool(values), PgType::Bool) => values.append(text::boolean(bytes)?),
@@ -71,19 +81,52 @@ fn append_binary(values: &mut Values, of: &PgType, bytes: &[u8], scratch: &mut S
         (Values::Micros(values), PgType::Time) => values.push(time::time(bytes)?),
         (Values::Micros(values), PgType::Timestamp | PgType::TimestampTz) => values.push(time::timestamp(bytes)?),
         (Values::Fixed { width: 16, bytes: into }, PgType::Uuid) => into.extend_from_slice(&exactly::<16>(bytes)?),
-        (Values::Binary { ends, bytes: into }, PgType::Bytea | PgType::Other(_)) => {
+        (Values::Binary { ends, bytes: into }, PgType::Bytea | PgType::Spatial | PgType::Other(_)) => {
             into.extend_from_slice(bytes);
             ends.push(end(into.len())?);
         }
         (Values::List { ends, element }, PgType::Array(of)) => {
-            let mut from = Elements::of_list(bytes)?;
-            while let Some(value) = from.next()? {
-                element.append_datum(of, value.map_or(Datum::Null, Datum::Binary), scratch)?;
-            }
+            append_elements(ends, element, of, Elements::of_list(bytes)?, reading)?;
+        }
+        (Values::List { ends, element }, PgType::Vector(of)) => {
+            append_elements(ends, element, of, Elements::of_vector(bytes)?, reading)?;
+        }
+        (Values::List { ends, element }, PgType::Embedding(number)) => {
+            number.read(bytes, |number| {
+                element.append(|values| {
+                    match values {
+                        Values::Float32(values) => values.push(number),
+                        Values::Float64(values) => values.push(number.into()),
+                        _ => return Err(Misfit::Unreadable),
+                    }
+                    Ok(())
+                })
+            })?;
             ends.push(end(element.len())?);
+        }
+        (Values::Map { ends, keys, values }, PgType::Pairs) => {
+            nested::pairs(bytes, |name, value| {
+                keys.append_datum(&PgType::Text, Datum::Binary(name.as_bytes()), reading)?;
+                values.append_datum(&PgType::Text, value.map_or(Datum::Null, |value| Datum::Binary(value.as_bytes())), reading)
+            })?;
+            ends.push(end(keys.len())?);
         }
         _ => return Err(Misfit::Unreadable),
     }
+    Ok(())
+}
+
+fn append_elements(
+    ends: &mut Vec<i32>,
+    element: &mut ColumnBuilder,
+    of: &PgType,
+    mut from: Elements<'_>,
+    reading: &mut Reading<'_>,
+) -> Result<(), Misfit> {
+    while let Some(value) = from.next()? {
+        element.append_datum(of, value.map_or(Datum::Null, Datum::Binary), reading)?;
+    }
+    ends.push(end(element.len())?);
     Ok(())
 }
 

@@ -6,21 +6,30 @@
 
 mod array;
 mod builder;
+mod bytes;
+mod embedding;
+mod geometry;
 mod mapping;
+mod nested;
 mod network;
 mod numeric;
 mod pg_type;
+mod search;
 mod text;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
-pub use builder::AppendDatum;
+pub use builder::{AppendDatum, Reading};
+pub use embedding::Number;
+pub use geometry::Geometric;
 pub use mapping::{holds, natural, table};
-pub use pg_type::{PgType, TypeEntry, Types};
+pub use pg_type::{Attribute, PgType, TypeEntry, Types};
 
 use rows::value::Unholdable;
+
+use crate::pgoutput::TypeId;
 
 /// Why a value is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -40,6 +49,12 @@ pub enum Misfit {
     /// Nothing reads this type.
     #[error("urutau has no reading of this type")]
     Unreadable,
+    /// A part of it is of a type that is not known: it came after the types were looked up, or is gone since.
+    #[error("a part of it is of a type (number {}) that is not in the catalogue", .0.0)]
+    UnknownType(TypeId),
+    /// Composites, ranges and arrays in each other, deeper than is read.
+    #[error("composites, ranges and arrays are nested in it more than {} deep", nested::DEPTH_MAX)]
+    Depth,
 }
 
 impl From<Unholdable> for Misfit {

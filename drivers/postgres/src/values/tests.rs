@@ -11,11 +11,20 @@ use rows::value::Unholdable;
 use super::*;
 use crate::pgoutput::{Datum, TypeId};
 
+mod composites;
+mod nested;
+mod search;
+
 /// One value in a column of its own.
 fn column(of: &PgType, kind: &Type, bytes: &[u8]) -> Result<ArrayRef, Misfit> {
     let mut builder = ColumnBuilder::new(kind, 0);
-    builder.append_datum(of, Datum::Binary(bytes), &mut String::new())?;
+    append(&mut builder, of, Datum::Binary(bytes))?;
     Ok(builder.finish(kind).unwrap())
+}
+
+/// Where no composite names a type, none is looked up.
+fn append(builder: &mut ColumnBuilder, of: &PgType, datum: Datum<'_>) -> Result<(), Misfit> {
+    builder.append_datum(of, datum, &mut Reading { types: &Types::default(), scratch: &mut String::new() })
 }
 
 fn as_text(of: &PgType, bytes: &[u8]) -> String {
@@ -226,26 +235,32 @@ fn a_value_that_does_not_fit_leaves_the_column_as_it_was() {
     let (of, kind) = (PgType::Array(Box::new(PgType::Date)), Type::List(Box::new(Type::Date)));
     let mut builder = ColumnBuilder::new(&kind, 0);
     let (day, never) = (1_i32.to_be_bytes(), i32::MAX.to_be_bytes());
-    builder.append_datum(&of, Datum::Binary(&array(&[(1, 1)], &[Some(&day)])), &mut String::new()).unwrap();
-    builder.append_datum(&of, Datum::Binary(&array(&[(2, 1)], &[Some(&day), Some(&never)])), &mut String::new()).unwrap_err();
-    builder.append_datum(&of, Datum::Null, &mut String::new()).unwrap();
+    append(&mut builder, &of, Datum::Binary(&array(&[(1, 1)], &[Some(&day)]))).unwrap();
+    append(&mut builder, &of, Datum::Binary(&array(&[(2, 1)], &[Some(&day), Some(&never)]))).unwrap_err();
+    append(&mut builder, &of, Datum::Null).unwrap();
     assert_eq!(builder.len(), 2);
     let lists = builder.finish(&kind).unwrap();
     let lists = lists.as_list::<i32>();
     assert_eq!((lists.len(), lists.values().len(), lists.is_null(1)), (2, 1, true));
 }
 
-#[test]
-fn types_are_resolved_through_domains_and_arrays() {
-    let entry = |id, known_as: &str, kind, element, base, modifier| TypeEntry {
+/// A row of the catalogue: what it is called, which kind it is, what it is made of.
+fn entry(id: u32, known_as: &str, kind: u8, element: u32, base: u32, modifier: i32) -> TypeEntry {
+    TypeEntry {
         id: TypeId(id),
         name: known_as.to_owned(),
         known_as: known_as.to_owned(),
         kind,
+        has_binary: true,
         element: TypeId(element),
         base: TypeId(base),
         modifier,
-    };
+        attributes: Vec::new(),
+    }
+}
+
+#[test]
+fn types_are_resolved_through_domains_and_arrays() {
     let modifier = (12 << 16 | 2) + 4;
     let types = Types::new(
         [
@@ -320,9 +335,30 @@ fn every_type() -> Vec<PgType> {
         Mac,
         Bits,
         PgLsn,
+        TextOnly,
+        Versioned,
+        RowPlace,
+        Snapshot,
+        Geometric(super::Geometric::Point),
+        Geometric(super::Geometric::Line),
+        Geometric(super::Geometric::Segment),
+        Geometric(super::Geometric::Box),
+        Geometric(super::Geometric::Path),
+        Geometric(super::Geometric::Polygon),
+        Geometric(super::Geometric::Circle),
+        Document,
+        Query,
+        Pairs,
+        Embedding(Number::Single),
+        Embedding(Number::Half),
+        SparseEmbedding,
+        Spatial,
+        Composite,
     ];
-    let arrays = simple.iter().cloned().map(|of| Array(Box::new(of))).collect::<Vec<_>>();
-    [simple, arrays, vec![Other("point".into())]].concat()
+    let of = |kind: fn(Box<PgType>) -> PgType| simple.iter().cloned().map(move |of| kind(Box::new(of))).collect::<Vec<_>>();
+    let made = [of(Array), of(Vector), of(Range), of(MultiRange)].concat();
+    let unread = vec![Other("weird".into()), Unsendable("weirder".into()), Array(Box::new(Other("weird".into())))];
+    [simple.clone(), made, unread].concat()
 }
 
 proptest! {
@@ -331,9 +367,9 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
         for of in every_type() {
-            for kind in [natural(&of), Type::String, Type::Binary, Type::Int64, Type::Decimal { precision: 9, scale: 3 }] {
+            for kind in [natural(&of), Type::String, Type::Binary, Type::Int64, Type::Decimal { precision: 9, scale: 3 }, Type::List(Box::new(Type::Float32))] {
                 let mut builder = ColumnBuilder::new(&kind, 0);
-                let taken = builder.append_datum(&of, Datum::Binary(&bytes), &mut String::new());
+                let taken = append(&mut builder, &of, Datum::Binary(&bytes));
                 prop_assert_eq!(builder.len(), usize::from(taken.is_ok()));
                 if !holds(&of, &kind) {
                     // An unknown type's column is there, and no value of it is.

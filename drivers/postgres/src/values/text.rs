@@ -3,12 +3,13 @@
 
 use std::fmt::{LowerExp, Write as _};
 
-use super::array::{self, Elements};
+use super::bytes::Bytes;
+use super::nested::{self, Nest};
 use super::numeric::Numeric;
-use super::{Misfit, PgType, exactly, network, time};
+use super::{Misfit, PgType, embedding, exactly, geometry, network, search, time};
 
 /// Appends the text of a value. What was appended before a failure is the caller's to take away.
-pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
+pub(super) fn write(of: &PgType, bytes: &[u8], at: Nest<'_>, into: &mut String) -> Result<(), Misfit> {
     match of {
         PgType::Bool => into.push_str(if boolean(bytes)? { "true" } else { "false" }),
         PgType::Int2 => number(i16::from_be_bytes(exactly(bytes)?), into),
@@ -16,17 +17,11 @@ pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), 
         PgType::Int8 => number(i64::from_be_bytes(exactly(bytes)?), into),
         PgType::Oid => number(u32::from_be_bytes(exactly(bytes)?), into),
         PgType::Xid8 => number(u64::from_be_bytes(exactly(bytes)?), into),
-        PgType::Float4 => {
-            let value = f32::from_be_bytes(exactly(bytes)?);
-            float(value, f64::from(value), FLOAT4_DIGITS, into);
-        }
-        PgType::Float8 => {
-            let value = f64::from_be_bytes(exactly(bytes)?);
-            float(value, value, FLOAT8_DIGITS, into);
-        }
+        PgType::Float4 => float4(f32::from_be_bytes(exactly(bytes)?), into),
+        PgType::Float8 => float8(f64::from_be_bytes(exactly(bytes)?), into),
         PgType::Numeric(_) => Numeric::read(bytes)?.write(into),
         PgType::Money(scale) => money(i64::from_be_bytes(exactly(bytes)?), *scale, into),
-        PgType::Text | PgType::Enum | PgType::Json | PgType::Jsonb => {
+        PgType::Text | PgType::TextOnly | PgType::Enum | PgType::Json | PgType::Jsonb | PgType::Versioned => {
             into.push_str(as_it_comes(of, bytes).transpose()?.unwrap_or_default());
         }
         PgType::Char => char_byte(exactly(bytes)?, into),
@@ -49,8 +44,26 @@ pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), 
         PgType::PgLsn => {
             let _ = write!(into, "{}", crate::pgoutput::Lsn(u64::from_be_bytes(exactly(bytes)?)));
         }
-        PgType::Array(element) => write_array(element, bytes, into)?,
-        PgType::Other(_) => return Err(Misfit::Unreadable),
+        PgType::RowPlace => row_place(bytes, into)?,
+        PgType::Snapshot => snapshot(bytes, into)?,
+        PgType::Geometric(kind) => geometry::write(*kind, bytes, into)?,
+        PgType::Document => search::write_document(bytes, into)?,
+        PgType::Query => search::write_query(bytes, into)?,
+        PgType::Embedding(number) => number.write(bytes, into)?,
+        PgType::SparseEmbedding => embedding::write_sparse(bytes, into)?,
+        // What PostGIS writes for it is the same, in hexadecimal digits.
+        PgType::Spatial => {
+            for byte in bytes {
+                let _ = write!(into, "{byte:02X}");
+            }
+        }
+        PgType::Array(element) => nested::write_array(element, bytes, at, into)?,
+        PgType::Vector(element) => nested::write_vector(element, bytes, at, into)?,
+        PgType::Composite => nested::write_composite(bytes, at, into)?,
+        PgType::Range(of) => nested::write_range(of, bytes, at, into)?,
+        PgType::MultiRange(of) => nested::write_ranges(of, bytes, at, into)?,
+        PgType::Pairs => nested::write_pairs(bytes, into)?,
+        PgType::Other(_) | PgType::Unsendable(_) => return Err(Misfit::Unreadable),
     }
     Ok(())
 }
@@ -58,8 +71,8 @@ pub(super) fn write(of: &PgType, bytes: &[u8], into: &mut String) -> Result<(), 
 /// The text of a value that the server sends as one; `None` for all other types.
 pub(super) fn as_it_comes<'a>(of: &PgType, bytes: &'a [u8]) -> Option<Result<&'a str, Misfit>> {
     match of {
-        PgType::Text | PgType::Enum | PgType::Json => Some(utf8(bytes)),
-        PgType::Jsonb => Some(jsonb(bytes).and_then(utf8)),
+        PgType::Text | PgType::TextOnly | PgType::Enum | PgType::Json => Some(utf8(bytes)),
+        PgType::Jsonb | PgType::Versioned => Some(versioned(bytes).and_then(utf8)),
         _ => None,
     }
 }
@@ -77,7 +90,7 @@ pub(super) fn boolean(bytes: &[u8]) -> Result<bool, Misfit> {
 }
 
 /// Behind the number of its format.
-pub(super) fn jsonb(bytes: &[u8]) -> Result<&[u8], Misfit> {
+fn versioned(bytes: &[u8]) -> Result<&[u8], Misfit> {
     match bytes.split_first() {
         Some((1, text)) => Ok(text),
         _ => Err(Misfit::Malformed),
@@ -91,6 +104,14 @@ fn number(value: impl std::fmt::Display, into: &mut String) {
 /// From so many digits before the point on the server writes an exponent.
 const FLOAT4_DIGITS: i32 = 6;
 const FLOAT8_DIGITS: i32 = 15;
+
+pub(super) fn float4(value: f32, into: &mut String) {
+    float(value, f64::from(value), FLOAT4_DIGITS, into);
+}
+
+pub(super) fn float8(value: f64, into: &mut String) {
+    float(value, value, FLOAT8_DIGITS, into);
+}
 
 /// The shortest digits that give the number back, with an exponent where the server writes one.
 fn float(value: impl LowerExp + std::fmt::Display, kind: f64, digits: i32, into: &mut String) {
@@ -142,70 +163,23 @@ fn uuid(bytes: [u8; 16], into: &mut String) {
     }
 }
 
-fn write_array(element: &PgType, bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
-    let (dimensions, mut elements) = array::open(bytes)?;
-    if dimensions.is_empty() {
-        into.push_str("{}");
-    }
-    if dimensions.iter().any(|(_, first)| *first != 1) {
-        for (length, first) in &dimensions {
-            let last = i64::from(*first) + i64::try_from(*length).unwrap_or(i64::MAX).saturating_sub(1);
-            let _ = write!(into, "[{first}:{last}]");
-        }
-        into.push('=');
-    }
-    let lengths: Vec<usize> = dimensions.iter().map(|(length, _)| *length).collect();
-    if !lengths.is_empty() {
-        write_dimension(element, &lengths, &mut elements, into)?;
-    }
-    match elements.next()? {
-        None => Ok(()),
-        Some(_) => Err(Misfit::Malformed),
-    }
+/// `tid`: a page of the table, and the place in it.
+fn row_place(bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
+    let mut from = Bytes(bytes);
+    let _ = write!(into, "({},{})", from.u32()?, from.u16()?);
+    from.end()
 }
 
-fn write_dimension(element: &PgType, lengths: &[usize], from: &mut Elements<'_>, into: &mut String) -> Result<(), Misfit> {
-    let Some((length, inner)) = lengths.split_first() else {
-        return match from.next()? {
-            Some(Some(value)) => write_element(element, value, into),
-            Some(None) => {
-                into.push_str("NULL");
-                Ok(())
-            }
-            None => Err(Misfit::Malformed),
-        };
-    };
-    into.push('{');
-    for place in 0..*length {
-        if place > 0 {
-            into.push(',');
-        }
-        write_dimension(element, inner, from, into)?;
+/// `pg_snapshot`: what is over, what has not begun, and what of that in between was running.
+fn snapshot(bytes: &[u8], into: &mut String) -> Result<(), Misfit> {
+    let mut from = Bytes(bytes);
+    let count = usize::try_from(from.i32()?).map_err(|_| Misfit::Malformed)?;
+    let _ = write!(into, "{}:{}:", from.u64()?, from.u64()?);
+    if count.checked_mul(8) != Some(from.0.len()) {
+        return Err(Misfit::Malformed);
     }
-    into.push('}');
-    Ok(())
-}
-
-/// Quoted where the text would mean something else without.
-fn write_element(element: &PgType, value: &[u8], into: &mut String) -> Result<(), Misfit> {
-    let mut text = String::new();
-    match element {
-        // Inside an array the server's short form stands.
-        PgType::Bool => text.push(if boolean(value)? { 't' } else { 'f' }),
-        element => write(element, value, &mut text)?,
-    }
-    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\' | ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}');
-    if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special) {
-        into.push('"');
-        for c in text.chars() {
-            if matches!(c, '"' | '\\') {
-                into.push('\\');
-            }
-            into.push(c);
-        }
-        into.push('"');
-    } else {
-        into.push_str(&text);
+    for place in 0..count {
+        let _ = write!(into, "{}{}", if place > 0 { "," } else { "" }, from.u64()?);
     }
     Ok(())
 }

@@ -8,7 +8,9 @@ mod everything;
 mod postgres;
 
 mod again;
+mod composites;
 mod desk;
+mod generated;
 mod race;
 mod tables;
 mod values;

@@ -20,6 +20,7 @@ type Told = Option<RecordBatch>;
 async fn told(
     source: &PostgresSource,
     server: &Postgres,
+    release: Release,
     columns: BTreeMap<String, Type>,
 ) -> (std::sync::Arc<rows::TableSchema>, Vec<Told>) {
     let request = TableRequest {
@@ -32,7 +33,7 @@ async fn told(
     let schema = source.describe(&[request], &BTreeMap::new()).await.unwrap()[0].schema.clone();
     let opened = source.open().await.unwrap();
     let mut reader = source.stream(&opened.end.into(), std::slice::from_ref(&schema)).await.unwrap();
-    for row in 0..everything::rows() {
+    for row in 0..everything::rows(release) {
         server.sql("postgres", &format!("UPDATE everything SET touched = coalesce(touched, 0) + 1 WHERE id = {row}"));
     }
     let end = source.open().await.unwrap().end;
@@ -50,34 +51,34 @@ async fn told(
             }
         }
     }
-    assert_eq!(told.len(), everything::rows());
+    assert_eq!(told.len(), everything::rows(release));
     (schema, told)
 }
 
 async fn a_chunk_tells_what_the_log_tells(release: Release) {
     let server = Postgres::start(release, &["timezone=UTC", "lc_monetary=C"]);
-    everything::fill(&server);
+    everything::fill(&server, release);
     server.sql("postgres", "ALTER TABLE everything ADD COLUMN touched int");
     let Json::Object(settings) = json!({ "uri": server.uri("postgres"), "slotName": "values" }) else { unreachable!() };
     let source = PostgresSource::new("values", &settings).unwrap();
 
     // As text nothing is refused.
-    let (schema, told_as_text) = told(&source, &server, everything::as_text()).await;
+    let (schema, told_as_text) = told(&source, &server, release, everything::as_text(release)).await;
     let chunk = source.read_chunk(&request(&schema, whole(), 1000)).await.unwrap();
     let rows = chunk.rows.unwrap();
     rows.check().unwrap();
     assert!(rows.tail.operations.iter().all(|operation| *operation == Operation::Read));
-    assert_eq!((rows.tail.phase, rows.rows()), (RowPhase::Snapshot, everything::rows()));
+    assert_eq!((rows.tail.phase, rows.rows()), (RowPhase::Snapshot, everything::rows(release)));
     assert_eq!(chunk.schema, schema);
     for (row, told) in told_as_text.iter().enumerate() {
         assert_eq!(Some(&rows.data.slice(row, 1)), told.as_ref(), "row {row}");
     }
-    let differences = everything::differences(&server, std::slice::from_ref(&rows.data));
+    let differences = everything::differences(&server, release, std::slice::from_ref(&rows.data));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 
     // In their own columns the same values are refused, row by row.
     let first = source.read_chunk(&request(&schema, whole(), 1)).await.unwrap().end.unwrap();
-    let (schema, told) = told(&source, &server, BTreeMap::new()).await;
+    let (schema, told) = told(&source, &server, release, BTreeMap::new()).await;
     let mut refused = 0;
     for (row, told) in told.iter().enumerate() {
         let (before, this) = (row.checked_sub(1).map(|before| bound(&first, before)), bound(&first, row));
