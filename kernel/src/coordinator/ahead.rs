@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{Coordinator, Stage, StopReason};
+use super::{Coordinator, StopReason};
 use crate::checkpoint::Table;
 use crate::flow::Log;
 use crate::planted::planted;
@@ -72,9 +72,9 @@ impl Coordinator {
         ))
     }
 
-    /// A record is known to be stored that was made before the log was found shorter, perhaps.
+    /// A record is known to be stored that was made before the log was found shorter, perhaps, whether its session still lives or not.
     pub(crate) fn judge_record(&mut self) {
-        if self.stage == Stage::Running
+        if self.has_begun()
             && !planted!(self.config, AheadClamped)
             && let Err(why) = self.quiet_is_not_ahead()
         {
