@@ -41,6 +41,8 @@ impl Engine {
                 lacks
             }
         };
+        let sets = self != Engine::Pure && scenario.options.sets;
+        lacks.extend(sets.then_some("no driver reads a log of sets yet"));
         let chunks = self != Engine::Pure && scenario.options.chunks;
         lacks.extend(chunks.then_some("no driver reads chunks yet"));
         lacks.extend((!scenario.dice.0.is_empty()).then_some("small choices are its own, not the scenario's"));
@@ -65,7 +67,9 @@ fn lacks_processes(when: &When, then: &Then) -> Option<&'static str> {
         Then::IsLost | Then::AnswerIsLost | Then::IsCalledAConflict => Some("the drivers have no place where an answer is lost"),
         Then::Fails | Then::Lies | Then::LosesTheSession => Some("the source of files has no session to lose and tells no lies"),
         Then::HearsACopy(..) => Some("an answer can't be delivered to another process"),
-        Then::CutShort { .. } | Then::AnotherServer | Then::Forgets(..) => Some("the source of files is read from its beginning"),
+        Then::CutShort { .. } | Then::AnotherServer | Then::Lacks { .. } | Then::Forgets(..) => {
+            Some("the source of files is read from its beginning")
+        }
         Then::ForeignCommit(_) | Then::IsSetBack(..) => Some("a foreign hand on the catalogue is not scripted there yet"),
         Then::SinkIsAway(..) | Then::SourceIsAway(_) | Then::Unreadable(_) | Then::AnotherLog(_) => None,
         Then::SenderDies | Then::Dies { .. } | Then::StandsStill(..) | Then::Asked(..) => None,

@@ -5,6 +5,7 @@ use crate::dice::Dice;
 use crate::options::{EmptyTransactions, Options};
 use crate::random::{Random, mix};
 use crate::scenario::Scenario;
+use crate::sets;
 use crate::snapshots;
 use crate::step::Tab;
 use crate::swarm::{Rates, Swarm};
@@ -36,6 +37,7 @@ pub fn generate(seed: u64) -> (Scenario, Swarm) {
     // A sequence of its own, so that what was decided before stays as it is.
     snapshots::decide(&mut scenario, &mut swarm.rates, &mut Random::new(mix(swarm.seed)));
     absent::decide(&mut scenario, &mut Random::new(mix(mix(swarm.seed))));
+    sets::decide(&mut scenario, &mut swarm.rates, &mut Random::new(mix(mix(mix(swarm.seed)))));
     (scenario, swarm)
 }
 
@@ -130,6 +132,7 @@ fn rates(random: &mut Random, calm: bool) -> Rates {
         replaced: random.sometimes(80, 25),
         cut_short: random.sometimes(80, 25),
         other_server: random.sometimes(150, 30),
+        lacks: 0,
         source_away: random.sometimes(200, 30),
         poison: random.sometimes(80, 15),
         lies: random.sometimes(100, 200),

@@ -17,6 +17,7 @@ mod generate;
 mod options;
 mod random;
 mod scenario;
+mod sets;
 mod snapshots;
 mod step;
 mod swarm;

@@ -108,6 +108,14 @@ options! {
     discards: bool = true, "discards";
     /// A new session ends the one before it.
     exclusive: bool = false, "exclusive";
+    /// The streams are origins of one history, which number their transactions; each server has them in an order of its own. Two that
+    /// touch the same key keep theirs.
+    sets: bool = false, "sets";
+    /// The source promises that two that touch the same key keep their order; a log of sets that does not breaks it, until everything
+    /// heals.
+    key_order: bool = true, "key-order";
+    /// So many intervals of one stream a position may have.
+    intervals: u64 = 1_024, "intervals";
     /// Streams change over inside transactions, too.
     interleaves: bool = false, "interleaves";
     /// What becomes of transactions without rows of ours.

@@ -223,6 +223,16 @@ pub enum Then {
     },
     /// The log is read from another server from now on, which numbers rows otherwise.
     AnotherServer,
+    /// The log is read from another server, and that one lacks the last transactions of a stream, with all that had to come after them,
+    /// so long.
+    Lacks {
+        /// Of which stream.
+        stream: usize,
+        /// How many.
+        last: u64,
+        /// How long.
+        lasts: u64,
+    },
     /// The source forgets so many transactions more of a stream, whatever was acknowledged.
     Forgets(usize, u64),
 }
@@ -264,7 +274,7 @@ impl Step {
             (When::At(_), then) => match then {
                 Then::Asked(..) | Then::IsSetBack(..) | Then::ForeignCommit(_) | Then::SinkIsAway(..) => Ok(()),
                 Then::SourceIsAway(_) | Then::Unreadable(_) | Then::AnotherLog(_) | Then::CutShort { .. } => Ok(()),
-                Then::AnotherServer | Then::Forgets(..) => Ok(()),
+                Then::AnotherServer | Then::Lacks { .. } | Then::Forgets(..) => Ok(()),
                 _ => {
                     Err("at a time a process may die, stand still or be asked, and something may happen to the source or a sink")
                 }
@@ -279,6 +289,7 @@ impl Step {
             Then::LandsAt(at) => at,
             Then::StandsStill(_, lasts) | Then::SinkIsAway(_, lasts) | Then::SourceIsAway(lasts) => at + lasts,
             Then::Unreadable(lasts) | Then::AnotherLog(lasts) | Then::CutShort { lasts, .. } => at + lasts,
+            Then::Lacks { lasts, .. } => at + lasts,
             _ => at,
         }
     }

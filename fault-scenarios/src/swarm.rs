@@ -40,6 +40,8 @@ pub struct Rates {
     pub cut_short: u64,
     /// The log is read from another server, which numbers rows otherwise.
     pub other_server: u64,
+    /// The log is read from another server, which lacks the last transactions of a stream for a while.
+    pub lacks: u64,
     /// The source can't be reached for a while.
     pub source_away: u64,
     /// The log holds something that can't be read, for a while.
@@ -161,6 +163,11 @@ impl Swarm {
         perhaps(rates.replaced, &|random| Then::AnotherLog(10 * random.range(1, 6)));
         perhaps(rates.cut_short, &|random| Then::CutShort { by: random.range(10, 100), lasts: 10 * random.range(1, 6) });
         perhaps(rates.other_server, &|_| Then::AnotherServer);
+        if rates.lacks > 0 {
+            let stream = random.below(self.streams as u64) as usize;
+            let lacks = Then::Lacks { stream, last: random.range(1, 4), lasts: 10 * random.range(1, 6) };
+            happens.extend(random.chance(rates.lacks).then_some(lacks));
+        }
         happens
     }
 

@@ -99,6 +99,8 @@ pub struct Transaction {
     pub hidden: u64,
     /// How long after that the source can say that they do.
     pub unlisted: u64,
+    /// How long after its time it is in the log of every second server, where the log is one of sets.
+    pub late: u64,
     /// What it does.
     pub changes: Vec<Change>,
 }

@@ -67,6 +67,7 @@ fn then() -> impl Strategy<Value = Then> {
         n().prop_map(Then::AnotherLog),
         (n(), n()).prop_map(|(by, lasts)| Then::CutShort { by, lasts }),
         Just(Then::AnotherServer),
+        (0..2usize, n(), n()).prop_map(|(stream, last, lasts)| Then::Lacks { stream, last, lasts }),
         (0..2usize, n()).prop_map(|(s, n)| Then::Forgets(s, n)),
     ];
     prop_oneof![of_commands, of_processes, of_the_world]
@@ -97,7 +98,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         anew,
     });
     let change = (0..TABLES, kind(), 1..3u32);
-    let transaction = (notes(), 0..2usize, 0..9u64, any::<[u8; 4]>(), proptest::collection::vec(change, 0..12));
+    let transaction = (notes(), 0..2usize, 0..9u64, any::<[u8; 5]>(), proptest::collection::vec(change, 0..12));
     let tables = proptest::collection::vec(table, TABLES);
     let refused = proptest::collection::vec(0..500u32, 0..3);
     (any::<bool>(), tables, proptest::collection::vec(transaction, 0..12), refused).prop_map(
@@ -122,8 +123,8 @@ fn workload() -> impl Strategy<Value = Workload> {
                 };
                 let changes = changes.into_iter().map(&mut fresh).collect();
                 let stream = if vector { stream } else { 0 };
-                let [gap, early, hidden, unlisted] = delays.map(|n| u64::from(n / 64));
-                transactions.push(Transaction { note, stream, time, gap, early, hidden, unlisted, changes });
+                let [gap, early, hidden, unlisted, late] = delays.map(|n| u64::from(n / 64));
+                transactions.push(Transaction { note, stream, time, gap, early, hidden, unlisted, late, changes });
             }
             Workload { streams, tables, transactions, refused }
         },
@@ -154,7 +155,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         let finds = finds.then(|| Finds { bug: "StateBeforeData".into(), invariant: "position-covers-only-durable".into() });
         let mut steps: Vec<Step> = steps.into_iter().filter(|s| s.fits().is_ok()).collect();
         if workload.streams.is_empty() {
-            steps.retain(|s| !matches!(s.then, Then::Forgets(1, _)));
+            steps.retain(|s| !matches!(s.then, Then::Forgets(1, _) | Then::Lacks { stream: 1, .. }));
         }
         workload.refused.sort_unstable();
         let reaches = if finds.is_some() { vec!["set-back-by-rollback".to_string()] } else { vec![] };

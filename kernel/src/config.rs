@@ -39,6 +39,11 @@ pub struct Config {
     pub recent_commits_max: usize,
     /// End once every table has taken what the log held when it was opened.
     pub until_current: bool,
+    /// So many intervals of one stream a position may have by what the log brings about; at more the run ends.
+    pub intervals_max: usize,
+    /// Do any two changes of one row come in one order in every reading of the log (rule P5)? A source that cannot promise it is
+    /// refused for tables that are kept by key.
+    pub source_keeps_key_order: bool,
     /// Can the source read a table's rows in chunks, with what their snapshot saw? Without it a table that needs a snapshot
     /// goes on needing it.
     pub source_reads_chunks: bool,
@@ -181,6 +186,8 @@ impl Config {
             ancestor_runs_max: 16,
             recent_commits_max: 64,
             until_current: false,
+            intervals_max: 1_024,
+            source_keeps_key_order: true,
             source_reads_chunks: false,
             snapshot: SnapshotLimits {
                 chunks_max: 4,

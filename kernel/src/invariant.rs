@@ -12,8 +12,8 @@ use alloc::string::String;
 
 use crate::checkpoint::{Kind, Table};
 use crate::coordinator::{Coordinator, Output, ToWorker, VALIDATE};
-use crate::id::{StreamName, TableName};
-use crate::position::{Cut, Offset, Position};
+use crate::id::TableName;
+use crate::position::{Cut, Position};
 use crate::state::Phase;
 
 /// A rule is broken.
@@ -77,9 +77,7 @@ impl Coordinator {
 
     /// What was acknowledged in this life, beyond what could not be streamed anyway.
     fn passed(&self) -> Position {
-        let beyond =
-            |(stream, offset): (&StreamName, Offset)| (offset > self.log.floor.offset(stream)).then(|| (stream.clone(), offset));
-        self.log.said.streams().filter_map(beyond).collect()
+        self.log.said.without(&self.log.floor)
     }
 
     // ---- durability and acknowledging
@@ -193,8 +191,8 @@ impl Coordinator {
     fn same_log_identity(&self) -> Result<(), Violation> {
         let stored = self.tables.iter().filter_map(|(n, t)| Some((n, t.stored.as_ref()?)));
         for (name, state) in stored {
-            if let Some((stream, was, is)) = state.identity.differs_from(&self.log.identity) {
-                return broken("same-log-identity", format!("{name}: stream '{stream}' was {was}, is {is}"));
+            if let Some(difference) = state.identity.differs_from(&self.log.identity) {
+                return broken("same-log-identity", format!("{name}: {difference:?}"));
             }
         }
         Ok(())
@@ -202,7 +200,7 @@ impl Coordinator {
 
     fn never_ahead_of_source(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let known = &self.log.known_end;
-        let ahead = |stored: &Position| self.log.first_beyond(stored, known).is_some();
+        let ahead = |stored: &Position| self.log.is_ahead(stored, known);
         if table.is_member() && table.stored.is_some() && ahead(self.stored_stand(name).upto()) {
             let dump = format!("{name}: {:?}, the log ends at {known}", table.stored.as_ref().map(|s| &s.cut));
             return broken("never-ahead-of-source", dump);
@@ -212,10 +210,10 @@ impl Coordinator {
 
     fn record_never_ahead_of_source(&self) -> Result<(), Violation> {
         let (quiet, known) = (&self.record.known.quiet, &self.log.known_end);
-        match self.log.first_beyond(quiet, known) {
-            Some(_) => broken("never-ahead-of-source", format!("the record: {quiet}, the log ends at {known}")),
-            None => Ok(()),
+        if self.log.is_ahead(quiet, known) {
+            return broken("never-ahead-of-source", format!("the record: {quiet}, the log ends at {known}"));
         }
+        Ok(())
     }
 
     fn start_mode_only_without_state(&self, name: &TableName) -> Result<(), Violation> {
@@ -293,7 +291,7 @@ impl Coordinator {
                 if !self.log.received.join(&self.log.floor).contains(upto) {
                     return broken("acknowledged-within-received", format!("{upto}, received {}", self.log.received));
                 }
-                if self.log.first_beyond(upto, &self.log.known_end).is_some() {
+                if self.log.is_ahead(upto, &self.log.known_end) {
                     let dump = format!("{upto} is acknowledged, the log ends at {}", self.log.known_end);
                     return broken("never-ahead-of-source", dump);
                 }

@@ -53,7 +53,7 @@
 //! let Some(Output::RecoverTable { id, table }) = life.poll_output() else { panic!() };
 //! life.handle_input(Time(3), Input::TableRecovered { id, table, state: None, token: Token::from("t0") });
 //! let Some(Output::OpenLog { id }) = life.poll_output() else { panic!() };
-//! let identity = LogIdentity { streams: [(StreamName::from(""), Identity::from("this log"))].into(), coordinates: None };
+//! let identity = LogIdentity { streams: [(StreamName::from(""), Identity::from("this log"))].into(), ..LogIdentity::default() };
 //! let (floor, end) = (Position::START, Position::scalar(40));
 //! life.handle_input(Time(4), Input::LogOpened { id, session: Session(1), identity, floor, end });
 //!

@@ -96,6 +96,12 @@ bugs! {
     IgnoresQuietAtStart => "start-within-streamable",
     /// Calls a table lost only if its cut is below the floor.
     LostOnlyIfBelow => "start-within-streamable",
+    /// Calls a table lost only if its last number is below the last one that is gone.
+    LostByLastNumber => "start-within-streamable",
+    /// Takes what has a lower number than the last one that it has for covered.
+    CoveredByLastNumber => "position-covers-only-durable",
+    /// Keeps tables by key of a source that does not promise the order of a row's changes.
+    KeyOrderNotAsked => "key-order-is-one",
     /// Leaves a lost table in the meet.
     LostTableInMeet => "start-within-streamable",
     /// Compares numbers of another log.
@@ -104,6 +110,8 @@ bugs! {
     AheadClamped => "never-ahead-of-source",
     /// Goes on from what was read of the log before it became shorter.
     ShorterLogUnnoticed => "never-ahead-of-source",
+    /// Goes on where a table has rows of a transaction that the log does not have any more.
+    PartOfLostUnnoticed => "never-ahead-of-source",
     /// Puts a transaction into `upto` at its first event.
     UptoAtFirstEvent => "position-names-finished-transactions",
     /// Takes an answer that was meant for another life.

@@ -5,7 +5,7 @@ use kernel::position::{Coordinate, Cut, Digest, LogIdentity, Offset, Position, T
 use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, TableRecord, TableState};
 
 fn identity() -> LogIdentity {
-    LogIdentity { streams: [(StreamName::from("a.jsonl"), Identity::from("5f1c"))].into(), coordinates: None }
+    LogIdentity { streams: [(StreamName::from("a.jsonl"), Identity::from("5f1c"))].into(), ..LogIdentity::default() }
 }
 
 fn commit(incarnation: u32, number: u64) -> CommitId {
@@ -65,6 +65,24 @@ fn a_pipeline_record_has_this_form() {
     );
     assert_eq!(serde_json::to_string(&state).unwrap(), text);
     assert_eq!(serde_json::from_str::<PipelineState>(text).unwrap(), state);
+}
+
+#[test]
+fn a_log_of_sets_has_its_lineage_beside_and_a_set_is_text() {
+    let lineage =
+        LogIdentity { lineage: Some(Identity::from("g1")), coordinates: Some(Identity::from("3e11")), ..LogIdentity::default() };
+    let text = r#"{"streams":{},"lineage":"g1","coordinates":"3e11"}"#;
+    assert_eq!(serde_json::to_string(&lineage).unwrap(), text);
+    assert_eq!(serde_json::from_str::<LogIdentity>(text).unwrap(), lineage);
+    let mut cut = Cut::at("3e11:5+7..9,3e11%3Atag:1".parse().unwrap());
+    let divided = Transaction { stream: StreamName::from("3e11"), at: Offset(6) };
+    cut.take(&divided, Coordinate { major: 2, minor: 0 }, Digest { count: 3, hash: 17 });
+    let text = concat!(
+        r#"{"upto":"3e11:5+7..9,3e11%3Atag:1","within":[{"stream":"3e11","at":6,"last":{"major":2,"minor":0},"#,
+        r#""digest":{"count":3,"hash":17}}]}"#
+    );
+    assert_eq!(serde_json::to_string(&cut).unwrap(), text);
+    assert_eq!(serde_json::from_str::<Cut>(text).unwrap(), cut);
 }
 
 #[test]

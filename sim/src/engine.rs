@@ -321,6 +321,7 @@ impl Engine {
         let until_current = self.settle_members();
         let mut config = self.plan.config_of(&self.members);
         config.until_current = until_current;
+        config.source_keeps_key_order = self.world.source.keeps_key_order();
         let coordinator = Coordinator::new(Time(self.now), config);
         self.processes.push(Process::new(coordinator, self.members.clone(), until_current));
         let process = self.processes.len() - 1;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use fault_scenarios::{GROUP_WORDS, GROUPS};
 use kernel::id::{StreamName, TableName};
-use kernel::position::{Coordinate, Cut, Offset, Position, Transaction};
+use kernel::position::{Coordinate, Cut, Interval, Offset, Position, Transaction};
 
 pub use crate::source::chunks::Seen;
+use crate::source::chunks::excludes;
 
 /// A table of the source, by its number.
 pub type Tab = usize;
@@ -54,6 +55,10 @@ pub struct History {
     pub transactions: Vec<Tx>,
     /// The transactions of each stream, in order.
     pub of_stream: Vec<Vec<usize>>,
+    /// The streams are origins that number their transactions: what holds one of them holds none before it by that.
+    pub sets: bool,
+    /// How long after its time each is in the log of every second server; where nothing is said, at once.
+    pub late: Vec<u64>,
     /// The tables' names.
     pub tables: Vec<TableName>,
     /// The changes of each table, in an order that keeps each stream's.
@@ -77,6 +82,13 @@ pub struct Tx {
     pub time: u64,
     /// What it does.
     pub changes: Vec<Change>,
+}
+
+impl Tx {
+    /// Where it lies in its stream.
+    pub fn interval(&self) -> Interval {
+        Interval { from: Offset(self.at), to: Offset(self.end) }
+    }
 }
 
 /// One change of one table.
@@ -169,8 +181,8 @@ pub fn schema_coordinate(server: u32, change: usize) -> Coordinate {
 /// What a position or a cut covers of a history.
 #[derive(Clone, Debug, Default)]
 pub struct Covered {
-    /// How far each stream is covered.
-    upto: Vec<u64>,
+    /// What is covered of each stream.
+    upto: Vec<Vec<Interval>>,
     within: Vec<(usize, Coordinate)>,
     server: u32,
 }
@@ -179,7 +191,7 @@ impl Covered {
     /// Is a transaction, whole, in it?
     pub fn holds(&self, history: &History, tx: usize) -> bool {
         let t = &history.transactions[tx];
-        self.upto.get(t.stream).is_some_and(|offset| t.at < *offset)
+        self.upto.get(t.stream).is_some_and(|held| holds_place(held, t.at))
     }
 
     /// Is all of a change in it?
@@ -194,6 +206,11 @@ impl Covered {
         let within = self.within.iter().find(|(tx, _)| *tx == place.tx);
         within.is_some_and(|(_, covered)| coordinate(self.server, place.change, last) <= *covered)
     }
+}
+
+/// Is a place in one of these? Written again, so that nothing is asked of the kernel that it could get wrong.
+pub fn holds_place(held: &[Interval], at: u64) -> bool {
+    held.iter().any(|interval| interval.from.0 <= at && at < interval.to.0)
 }
 
 impl Change {
@@ -288,6 +305,8 @@ impl History {
             appears: vec![0; streams.len()],
             transactions: vec![],
             of_stream: vec![vec![]; streams.len()],
+            sets: false,
+            late: vec![],
             tables: tables.iter().map(|t| TableName::from(*t)).collect(),
             of_table: vec![vec![]; tables.len()],
             seen: vec![],
@@ -331,6 +350,14 @@ impl History {
 
     /// Where the log ends at a time.
     pub fn end(&self, now: u64) -> Position {
+        if self.sets {
+            return self
+                .transactions
+                .iter()
+                .filter(|t| t.time <= now)
+                .map(|t| (self.streams[t.stream].clone(), t.interval()))
+                .collect();
+        }
         let of = |stream: usize| {
             let visible = self.of_stream[stream].iter().rev().find(|tx| self.transactions[**tx].time <= now);
             (self.streams[stream].clone(), Offset(visible.map_or(0, |tx| self.transactions[*tx].end)))
@@ -341,12 +368,37 @@ impl History {
     /// Is this transaction, whole, in a position? Not asked of the kernel: it is what is judged.
     pub fn holds(&self, position: &Position, tx: usize) -> bool {
         let t = &self.transactions[tx];
-        t.at < position.offset(&self.streams[t.stream]).0
+        holds_place(position.intervals_of(&self.streams[t.stream]), t.at)
+    }
+
+    /// What the end of a transaction says: of a stream all up to there, of an origin this one.
+    pub fn ended(&self, tx: usize) -> Position {
+        let t = &self.transactions[tx];
+        let from = if self.sets { t.at } else { 0 };
+        Position::between(self.streams[t.stream].clone(), Offset(from), Offset(t.end))
+    }
+
+    /// Must one come before the other, on every server? They touch the same key, or one of them needs a whole table for itself.
+    pub fn precedes(&self, earlier: usize, later: usize) -> bool {
+        earlier < later && excludes(self, earlier, later)
+    }
+
+    /// The transactions in the order of a server's log, and when each is in it; `keeps_order` says whether those that touch the same key
+    /// keep theirs (rule P5).
+    pub fn order_of(&self, server: u32, keeps_order: bool) -> Vec<(u64, usize)> {
+        let mut order: Vec<(u64, usize)> = vec![];
+        for (tx, t) in self.transactions.iter().enumerate() {
+            let late = if server % 2 == 1 { self.late.get(tx).copied().unwrap_or(0) } else { 0 };
+            let before = order.iter().filter(|(_, earlier)| keeps_order && self.precedes(*earlier, tx)).map(|(at, _)| *at).max();
+            order.push(((t.time + late).max(before.unwrap_or(0)), tx));
+        }
+        order.sort_unstable();
+        order
     }
 
     /// What a position holds, ready to be asked often.
     pub fn held(&self, position: &Position) -> Covered {
-        Covered { upto: self.streams.iter().map(|s| position.offset(s).0).collect(), ..Covered::default() }
+        Covered { upto: self.streams.iter().map(|s| position.intervals_of(s).to_vec()).collect(), ..Covered::default() }
     }
 
     /// What a cut covers that was made under the numbering of `server`, ready to be asked often.
@@ -357,7 +409,8 @@ impl History {
 
     /// The last time at which something happens.
     pub fn last_time(&self) -> u64 {
-        self.transactions.last().map_or(0, |t| t.time)
+        let late = self.late.iter().copied().max().unwrap_or(0);
+        self.transactions.last().map_or(0, |t| t.time + late)
     }
 }
 

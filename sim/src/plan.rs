@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fault_scenarios::{EmptyTransactions, Scenario, Sink, Table, Truncate, Workload};
+use fault_scenarios::{EmptyTransactions, Options, Scenario, Sink, Table, Truncate, Workload};
 use kernel::config::{
     AbsentLimits, CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig,
 };
@@ -63,6 +63,8 @@ pub struct SourcePlan {
     pub rows_tell_schemas: bool,
     /// The log has an end.
     pub finishes: bool,
+    /// Two changes of one key keep their order in every reading.
+    pub keeps_key_order: bool,
 }
 
 impl Plan {
@@ -88,6 +90,7 @@ impl Plan {
             ancestor_runs_max: o.ancestors as usize,
             recent_commits_max: o.recent as usize,
             until_current: false,
+            intervals_max: o.intervals as usize,
             source_reads_chunks: o.chunks,
             snapshot: SnapshotLimits {
                 chunks_max: o.chunks_max as u32,
@@ -115,9 +118,10 @@ impl Plan {
             keepalives: o.keepalives,
             rows_tell_schemas: o.rows_tell_schemas,
             finishes: o.finishes,
+            keeps_key_order: o.key_order,
         };
         Self {
-            history: history(&scenario.workload, o.rows_tell_schemas),
+            history: history(&scenario.workload, o),
             tables: scenario.workload.tables.iter().map(table).collect(),
             config,
             source,
@@ -166,8 +170,8 @@ fn table(table: &Table) -> TablePlan {
     }
 }
 
-/// The log: each transaction has an offset for its beginning, one for each change and one for its end.
-fn history(workload: &Workload, rows_tell_schemas: bool) -> History {
+/// The log: each transaction has an offset for its beginning, one for each change and one for its end; in a log of sets a number.
+fn history(workload: &Workload, options: &Options) -> History {
     let streams: Vec<&str> = match workload.streams.as_slice() {
         [] => vec![""],
         streams => streams.iter().map(|s| s.name.as_str()).collect(),
@@ -189,7 +193,7 @@ fn history(workload: &Workload, rows_tell_schemas: bool) -> History {
                 fault_scenarios::Kind::Truncated => Kind::Truncated,
                 fault_scenarios::Kind::Schema => {
                     *schema += 1;
-                    if rows_tell_schemas {
+                    if options.rows_tell_schemas {
                         return None;
                     }
                     Kind::Schema(*schema)
@@ -201,10 +205,12 @@ fn history(workload: &Workload, rows_tell_schemas: bool) -> History {
         let changes: Vec<Change> = transaction.changes.iter().filter_map(change).collect();
         let stream = transaction.stream;
         let at = offsets[stream] + transaction.gap;
-        let end = at + 2 + changes.len() as u64;
+        let end = at + if options.sets { 1 } else { 2 + changes.len() as u64 };
         offsets[stream] = end;
         history.push(Tx { stream, at, end, time: transaction.time, changes });
     }
+    history.sets = options.sets;
+    history.late = workload.transactions.iter().map(|t| t.late).collect();
     history.seen = chunks::visibility(&history, &workload.transactions);
     history
 }

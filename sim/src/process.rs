@@ -8,13 +8,13 @@ use fault_scenarios::What;
 use kernel::coordinator::{
     ChunkAnswer, Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, RowsAnswer, ToWorker, Told, Touched,
 };
-use kernel::id::{AttemptId, BatchId, CommandId, Session, Version};
+use kernel::id::{AttemptId, BatchId, CommandId, CommitId, Session, Version};
 use kernel::position::{Position, Transaction};
 use kernel::state::TableState;
 use kernel::time::Time;
 use kernel::worker::{NetOutcome, Worker, WorkerInput, WorkerOutput};
 
-use crate::history::{History, Key, Kind, RowImage, Tab};
+use crate::history::{History, Key, Kind, Place, RowImage, Tab};
 use crate::sinks::{Filled, Netted};
 use crate::source::Said;
 use crate::source::chunks::{Chunk, RowsNow, decoded, encoded, transaction_name};
@@ -137,6 +137,12 @@ pub struct Process {
     pub released_at_start: BTreeMap<Tab, u64>,
     /// Tables that the record knew then.
     pub known_at_start: BTreeSet<Tab>,
+    /// The commit of each table's state that it found.
+    pub found: BTreeMap<Tab, Option<CommitId>>,
+    /// A table that it found has a part of a transaction that the log did not have when it was opened.
+    pub part_ahead: Option<String>,
+    /// The last change of each key that the log has told since it was read from a new beginning.
+    pub last_of_keys: BTreeMap<(Tab, Key), Place>,
     /// Bytes of the largest read so far.
     pub largest_read: u64,
     /// And of the largest chunk.
@@ -180,6 +186,9 @@ impl Process {
             began: BTreeMap::new(),
             released_at_start: BTreeMap::new(),
             known_at_start: BTreeSet::new(),
+            found: BTreeMap::new(),
+            part_ahead: None,
+            last_of_keys: BTreeMap::new(),
             largest_read: 0,
             largest_chunk: 0,
             largest_reading: 0,

@@ -178,7 +178,7 @@ impl Shrinker<'_> {
     fn streams(&mut self) {
         for stream in (0..self.best.workload.streams.len()).rev() {
             let used = self.best.workload.transactions.iter().any(|t| t.stream == stream);
-            let named = self.best.steps.iter().any(|s| matches!(s.then, Then::Forgets(..)));
+            let named = self.best.steps.iter().any(|s| matches!(s.then, Then::Forgets(..) | Then::Lacks { .. }));
             if used || named {
                 continue;
             }
@@ -226,8 +226,8 @@ impl Shrinker<'_> {
                 self.accept(scenario);
             }
         }
-        let delays: [fn(&mut Transaction) -> &mut u64; 4] =
-            [|t| &mut t.gap, |t| &mut t.early, |t| &mut t.unlisted, |t| &mut t.hidden];
+        let delays: [fn(&mut Transaction) -> &mut u64; 5] =
+            [|t| &mut t.late, |t| &mut t.gap, |t| &mut t.early, |t| &mut t.unlisted, |t| &mut t.hidden];
         for delay in delays {
             let mut scenario = self.best.clone();
             scenario.workload.transactions.iter_mut().for_each(|t| *delay(t) = 0);
@@ -276,6 +276,7 @@ impl Shrinker<'_> {
                 Then::Unreadable(n) => Then::Unreadable(by(n)),
                 Then::AnotherLog(n) => Then::AnotherLog(by(n)),
                 Then::CutShort { by: of, lasts } => Then::CutShort { by: of, lasts: by(lasts) },
+                Then::Lacks { stream, last, lasts } => Then::Lacks { stream, last, lasts: by(lasts) },
                 other => other,
             };
             for by in [|_| 1, |n| n / 2, |n| n - n / 4, |n| n - 1] as [fn(u64) -> u64; 4] {
@@ -337,6 +338,6 @@ fn tables_of(step: &mut Step, each: &mut dyn FnMut(&mut Tab)) {
         Then::Fails | Then::IsCalledAConflict | Then::Lies | Then::LosesTheSession | Then::AnswerTakes(_) => {}
         Then::Dies { .. } | Then::StandsStill(..) | Then::After(_) | Then::UntilCurrent => {}
         Then::SourceIsAway(_) | Then::Unreadable(_) | Then::AnotherLog(_) | Then::CutShort { .. } => {}
-        Then::AnotherServer | Then::Forgets(..) => {}
+        Then::AnotherServer | Then::Lacks { .. } | Then::Forgets(..) => {}
     }
 }

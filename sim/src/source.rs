@@ -47,15 +47,21 @@ pub struct Source {
     pub lies_told: u64,
     readers: BTreeMap<Session, Reader>,
     last_session: u64,
+    /// The streams as lanes.
+    streams: Rc<Vec<Vec<usize>>>,
+    /// When each transaction is in the log of the server that is read, where the log is one of sets.
+    arrives: Vec<u64>,
 }
 
 /// One session's place in the log.
 #[derive(Clone, Debug)]
 struct Reader {
     tables: BTreeSet<Tab>,
-    /// Per stream: the next transaction and the next change in it.
+    /// What it reads side by side: the streams, or the one log in which a server has the transactions of all origins.
+    lanes: Rc<Vec<Vec<usize>>>,
+    /// Per lane: the next transaction and the next change in it.
     next: Vec<(usize, usize)>,
-    /// Streams whose present transaction has sent something.
+    /// Lanes whose present transaction has sent something.
     begun: BTreeSet<usize>,
     divided: Vec<(TableName, Transaction, Coordinate)>,
     /// The schema that a table's rows have here, where it is known.
@@ -129,7 +135,9 @@ pub enum Said {
 impl Source {
     /// A source of this log.
     pub fn new(history: Rc<History>, plan: SourcePlan, dice: Rc<Dice>) -> Self {
-        Self {
+        let mut source = Self {
+            streams: Rc::new(history.of_stream.clone()),
+            arrives: vec![],
             history,
             plan,
             dice,
@@ -147,7 +155,63 @@ impl Source {
             lies_told: 0,
             readers: BTreeMap::new(),
             last_session: 0,
+        };
+        source.look_at_server();
+        source
+    }
+
+    /// When transactions arrive on the server that is read.
+    fn look_at_server(&mut self) {
+        if self.history.sets {
+            let order = self.history.order_of(self.server, self.plan.keeps_key_order);
+            self.arrives = vec![0; order.len()];
+            order.into_iter().for_each(|(at, tx)| self.arrives[tx] = at);
         }
+    }
+
+    /// Puts a reader to where all is behind it that is in `from`.
+    fn put(&self, reader: &mut Reader, from: &Position) {
+        if !self.history.sets {
+            let next = |stream: &Vec<usize>| (stream.iter().filter(|tx| self.history.holds(from, **tx)).count(), 0);
+            (reader.lanes, reader.next) = (self.streams.clone(), self.streams.iter().map(next).collect());
+            return;
+        }
+        let has = |tx: &usize| self.cut_short.as_ref().is_none_or(|short| self.history.holds(short, *tx));
+        let mut lane: Vec<usize> = (0..self.arrives.len()).filter(|tx| has(tx) && !self.history.holds(from, *tx)).collect();
+        lane.sort_by_key(|tx| (self.arrives[*tx], *tx));
+        (reader.lanes, reader.next) = (Rc::new(vec![lane]), vec![(0, 0)]);
+    }
+
+    /// The log is another server's from now on.
+    pub fn switch_server(&mut self) {
+        self.server += 1;
+        self.end_sessions();
+        self.look_at_server();
+    }
+
+    /// What a server has that lacks the last transactions of a stream, and all that must come after them.
+    pub fn end_without(&self, now: u64, stream: usize, last: usize) -> Position {
+        let history = &self.history;
+        let there = |tx: &usize| history.transactions[*tx].time <= now && !history.holds(&self.floor, *tx);
+        let mut gone: Vec<usize> = history.of_stream[stream].iter().copied().filter(there).rev().take(last).collect();
+        for tx in (0..history.transactions.len()).filter(there) {
+            let follows = |gone: &usize| history.sets && history.precedes(*gone, tx);
+            if !gone.contains(&tx) && gone.iter().any(follows) {
+                gone.push(tx);
+            }
+        }
+        let lost = gone.iter().map(|tx| {
+            let t = &history.transactions[*tx];
+            (history.streams[t.stream].clone(), t.interval())
+        });
+        let left = history.end(now).without(&lost.collect());
+        // Of a stream the server has all up to somewhere.
+        if history.sets { left } else { left.streams().map(|(stream, offset)| (stream.clone(), offset)).collect() }
+    }
+
+    /// Does it promise that two changes of one key keep their order?
+    pub fn keeps_key_order(&self) -> bool {
+        self.plan.keeps_key_order
     }
 
     /// Where the log ends now: never before what was told.
@@ -162,7 +226,12 @@ impl Source {
     pub fn identity(&self, now: u64) -> LogIdentity {
         let name = if self.replaced { "another" } else { "this" };
         let streams = self.history.streams.iter().zip(&self.history.appears).filter(|(_, at)| **at <= now);
+        if self.history.sets {
+            let coordinates = Some(Identity::from(format!("server{}", self.server).as_str()));
+            return LogIdentity { lineage: Some(Identity::from(name)), coordinates, ..LogIdentity::default() };
+        }
         LogIdentity {
+            lineage: None,
             streams: streams.map(|(s, _)| (s.clone(), Identity::from(name))).collect(),
             coordinates: Some(Identity::from(format!("server{}", self.server).as_str())),
         }
@@ -181,10 +250,10 @@ impl Source {
         if lies {
             self.lies.insert(session);
         }
-        let next = vec![(0, 0); self.history.streams.len()];
-        let reader = Reader {
+        let mut reader = Reader {
             tables,
-            next,
+            lanes: Rc::default(),
+            next: vec![],
             begun: BTreeSet::new(),
             divided: vec![],
             schemas: BTreeMap::new(),
@@ -192,6 +261,7 @@ impl Source {
             lies,
             rolled: [session.0, 0],
         };
+        self.put(&mut reader, &Position::START);
         self.readers.insert(session, reader);
         Ok(Opened { session, identity: self.identity(now), floor: self.floor.clone(), end: self.end(now) })
     }
@@ -213,9 +283,11 @@ impl Source {
 
     /// Nothing goes wrong any more, and the log is one that is followed.
     pub fn heal(&mut self) {
-        if self.replaced || self.cut_short.is_some() {
+        if self.replaced || self.cut_short.is_some() || !self.plan.keeps_key_order {
             self.end_sessions();
         }
+        self.plan.keeps_key_order = true;
+        self.look_at_server();
         (self.away, self.poison, self.replaced, self.cut_short) = (false, false, false, None);
         self.plan.finishes = false;
         for reader in self.readers.values_mut() {
@@ -234,12 +306,14 @@ impl Source {
     /// The source forgets so many transactions of a stream more, whatever was acknowledged; false if there are none.
     pub fn purge(&mut self, now: u64, stream: usize, more: usize) -> bool {
         let end = self.history.end(now);
-        let name = self.history.streams[stream].clone();
         let gone = |tx: &&usize| self.history.holds(&self.floor, **tx);
-        let skip = self.history.of_stream[stream].iter().filter(gone).count();
-        let last = self.history.of_stream[stream].iter().skip(skip).take(more).rfind(|tx| self.history.holds(&end, **tx));
-        let Some(tx) = last else { return false };
-        self.floor.join_with(&Position::of(name, Offset(self.history.transactions[*tx].end)));
+        let left: Vec<usize> = self.history.of_stream[stream].iter().filter(|tx| !gone(tx)).take(more).copied().collect();
+        let last = left.iter().rfind(|tx| self.history.holds(&end, **tx));
+        let Some(last) = last.copied() else { return false };
+        // Of a log of sets all goes that came before it on this server.
+        let older = |tx: &usize| (self.arrives[*tx], *tx) <= (self.arrives[last], last) && self.history.holds(&end, *tx);
+        let older: Vec<usize> = if self.history.sets { (0..self.arrives.len()).filter(older).collect() } else { vec![last] };
+        older.into_iter().for_each(|tx| self.floor.join_with(&self.history.ended(tx)));
         self.purged = true;
         true
     }
@@ -258,20 +332,19 @@ impl Source {
         }
         let Some(mut reader) = self.readers.remove(&session) else { return Err(lost("the session is over")) };
         if let Some(restart) = restart {
-            let next = |stream: &Vec<usize>| (stream.iter().filter(|tx| self.history.holds(&restart.from, **tx)).count(), 0);
-            reader.next = self.history.of_stream.iter().map(next).collect();
+            self.put(&mut reader, &restart.from);
             reader.begun.clear();
             reader.divided.clone_from(&restart.divided);
             reader.schemas = restart.schemas.iter().filter_map(|(name, schema)| self.history.schema(name, schema)).collect();
         }
-        if (0..reader.next.len()).any(|stream| self.is_below_floor(stream, reader.next[stream].0)) {
+        if (0..reader.next.len()).any(|lane| self.is_below_floor(&reader.lanes[lane], reader.next[lane].0)) {
             return Err(LogFailure::PositionLost { why: "the log does not reach back so far any more".into() });
         }
         let dice = self.dice.clone();
         let mut said = vec![];
         let mut rows = 0;
         while rows < rows_max && said.len() < 40 {
-            let ready: Vec<usize> = (0..reader.next.len()).filter(|s| self.is_ready(now, *s, reader.next[*s])).collect();
+            let ready: Vec<usize> = (0..reader.next.len()).filter(|s| self.is_ready(now, &reader, *s)).collect();
             if ready.is_empty() {
                 break;
             }
@@ -290,16 +363,17 @@ impl Source {
                 }
             }
         }
-        let at_end = (0..reader.next.len()).all(|s| !self.is_ready(now, s, reader.next[s]));
+        let at_end = (0..reader.next.len()).all(|s| !self.is_ready(now, &reader, s));
         if at_end && said.is_empty() && self.poison {
             self.readers.insert(session, reader);
             return Err(LogFailure::Poison { why: "there is something that can't be read".into() });
         }
-        let done = self.history.of_stream.iter().zip(&reader.next).all(|(stream, next)| next.0 == stream.len());
+        let done = reader.lanes.iter().zip(&reader.next).all(|(stream, next)| next.0 == stream.len());
         let finished = self.plan.finishes && done && at_end && self.cut_short.is_none();
         let speaks = self.plan.keepalives > 0 || self.plan.empty_transactions != EmptyTransactions::End;
         if speaks && at_end && (said.is_empty() || finished) {
-            let appeared: Vec<usize> = (0..reader.next.len()).filter(|s| self.history.appears[*s] <= now).collect();
+            let appears = |lane: &usize| self.history.sets || self.history.appears[*lane] <= now;
+            let appeared: Vec<usize> = (0..reader.next.len()).filter(appears).collect();
             for stream in appeared {
                 self.keepalive(&reader, stream, &mut said);
             }
@@ -308,25 +382,29 @@ impl Source {
         Ok((said, finished))
     }
 
-    fn is_below_floor(&self, stream: usize, next: usize) -> bool {
-        self.history.of_stream[stream].get(next).is_some_and(|tx| self.history.holds(&self.floor, *tx))
+    fn is_below_floor(&self, lane: &[usize], next: usize) -> bool {
+        let gone = |tx: &usize| self.history.holds(&self.floor, *tx);
+        // Streams are forgotten from their beginnings.
+        let most = if self.history.sets { lane.len() } else { 1 };
+        lane.iter().skip(next).take(most).any(gone)
     }
 
-    fn is_ready(&self, now: u64, stream: usize, next: (usize, usize)) -> bool {
-        let Some(tx) = self.history.of_stream[stream].get(next.0) else { return false };
-        let visible = self.history.transactions[*tx].time <= now && self.history.appears[stream] <= now;
-        visible && !self.replaced && self.cut_short.as_ref().is_none_or(|short| self.history.holds(short, *tx))
+    fn is_ready(&self, now: u64, reader: &Reader, lane: usize) -> bool {
+        let Some(tx) = reader.lanes[lane].get(reader.next[lane].0) else { return false };
+        let t = &self.history.transactions[*tx];
+        let in_log = self.arrives.get(*tx).copied().unwrap_or(t.time) <= now && self.history.appears[t.stream] <= now;
+        in_log && !self.replaced && self.cut_short.as_ref().is_none_or(|short| self.history.holds(short, *tx))
     }
 
     /// Says one more thing of a stream; how many rows it was.
     fn step(&mut self, reader: &mut Reader, stream: usize, said: &mut Vec<Said>) -> usize {
         let (number, change) = reader.next[stream];
-        let tx = self.history.of_stream[stream][number];
+        let tx = reader.lanes[stream][number];
         let t = &self.history.transactions[tx];
         let transaction = self.history.name(tx);
         let Some(c) = t.changes.get(change) else {
             let silent = !t.changes.iter().any(|c| reader.tables.contains(&c.table));
-            let upto = Position::of(self.history.streams[stream].clone(), Offset(t.end));
+            let upto = self.history.ended(tx);
             reader.next[stream] = (number + 1, 0);
             reader.begun.remove(&stream);
             match (silent, self.plan.empty_transactions) {
@@ -390,22 +468,26 @@ impl Source {
             return;
         }
         let (number, change) = reader.next[stream];
-        let name = &self.history.streams[stream];
-        let transactions = &self.history.of_stream[stream];
+        let transactions = &reader.lanes[stream];
         if change > 0 {
             if !reader.begun.contains(&stream) {
                 return;
             }
-            let end = self.history.transactions[transactions[number]].end;
-            let upto = Position::of(name.clone(), Offset(end));
+            let upto = self.history.ended(transactions[number]);
             self.told_inside.push(upto.clone());
             said.push(Said::Keepalive(upto));
             return;
         }
-        // Up to where the next transaction begins: nothing undelivered is in it.
-        let next = transactions.get(number).map(|tx| self.history.transactions[*tx].at);
-        let before = number.checked_sub(1).map_or(0, |n| self.history.transactions[transactions[n]].end);
-        let upto = Position::of(name.clone(), Offset(next.unwrap_or(before).max(before)));
+        let upto = if self.history.sets {
+            // What was delivered in this session.
+            transactions[..number].iter().map(|tx| self.history.ended(*tx)).fold(Position::START, |all, tx| all.join(&tx))
+        } else {
+            // Up to where the next transaction begins: nothing undelivered is in it.
+            let name = &self.history.streams[stream];
+            let next = transactions.get(number).map(|tx| self.history.transactions[*tx].at);
+            let before = number.checked_sub(1).map_or(0, |n| self.history.transactions[transactions[n]].end);
+            Position::of(name.clone(), Offset(next.unwrap_or(before).max(before)))
+        };
         // Inside another stream's transaction it is not believed, so it is not told either.
         if reader.begun.is_empty() && upto != Position::START {
             self.told.join_with(&upto);

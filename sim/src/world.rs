@@ -23,8 +23,8 @@ use crate::oracle::{Verdict, View, Violation, outcomes, starting};
 use crate::plan::Plan;
 use crate::process::{Command, Mail, Process};
 use crate::sinks::{Commit, Landed, Staging, Target, Versioned};
-use crate::source::Source;
 use crate::source::chunks::decoded;
+use crate::source::{Said, Source};
 
 /// Everything that outlives a process.
 #[derive(Debug)]
@@ -185,8 +185,10 @@ impl World {
                 Some(Mail::Fact(Input::PipelineStateStored { id: *id, outcome }))
             }
             Output::RecoverTable { id, table } => {
-                let target = &self.targets[self.history.table(table)?];
+                let tab = self.history.table(table)?;
+                let target = &self.targets[tab];
                 let state = target.state().cloned().map(Box::new);
+                process.found.insert(tab, target.state().map(|s| s.commit));
                 Some(Mail::Fact(Input::TableRecovered { id: *id, table: table.clone(), state, token: target.token() }))
             }
             Output::OpenLog { id } => {
@@ -194,6 +196,7 @@ impl World {
                 match self.source.open(self.now, process.tables.clone(), lies) {
                     Ok(opened) => {
                         self.memory.ends_told.push(opened.end.clone());
+                        self.note_parts_ahead(process, &opened.end);
                         process.first_end.get_or_insert(opened.end.clone());
                         let (session, identity, floor, end) = (opened.session, opened.identity, opened.floor, opened.end);
                         Some(Mail::Fact(Input::LogOpened { id: *id, session, identity, floor, end }))
@@ -208,6 +211,10 @@ impl World {
                 }
                 match self.source.read(self.now, *session, restart.as_ref(), (*bytes_max / 10).max(1) as usize) {
                     Ok((said, finished)) => {
+                        if let Some(dump) = process.part_ahead.take() {
+                            self.judge("never-ahead-of-source", Err(dump));
+                        }
+                        self.judge_order_of_keys(process, restart.is_some(), &said);
                         let keys_of = keys_of.iter().filter_map(|name| self.history.table(name)).collect();
                         Some(Mail::Read { id: *id, said, finished, keys_of })
                     }
@@ -255,6 +262,36 @@ impl World {
                 None
             }
             _ => None,
+        }
+    }
+
+    /// A life that begins while the log lacks something: has a table that it has found a part of that?
+    fn note_parts_ahead(&self, process: &mut Process, end: &Position) {
+        let found = |(table, commit): (&Tab, &Option<_>)| {
+            let state = self.targets[*table].state().filter(|s| Some(s.commit) == *commit)?;
+            let entry = self.entry(*table).filter(|e| e.phase != Phase::NeedsSnapshot)?;
+            // One that is lost, or would be appended to twice, is left as it is.
+            let stands = durability::effective(self.record.as_ref(), Some(entry), state);
+            let elsewhere = state.identity.coordinates != self.source.identity(self.now).coordinates;
+            if !durability::contains(&stands, &self.source.floor) || (elsewhere && !self.plan.tables[*table].keyed) {
+                return None;
+            }
+            starting::no_part_is_ahead(&format!("t{table}"), &state.cut, end).err()
+        };
+        process.part_ahead = if process.first_end.is_none() { process.found.iter().find_map(found) } else { None };
+    }
+
+    fn judge_order_of_keys(&mut self, process: &mut Process, anew: bool, said: &[Said]) {
+        if anew {
+            process.last_of_keys.clear();
+        }
+        for said in said {
+            if let Said::Rows { table, rows, .. } = said
+                && self.plan.tables[*table].keyed
+            {
+                let verdict = starting::key_order_is_one(&mut process.last_of_keys, *table, rows);
+                self.judge("key-order-is-one", verdict);
+            }
         }
     }
 

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::config::{Join, OnTruncate, Resnapshot};
 use kernel::coordinator::{Output, StopReason};
 use kernel::id::{AttemptId, BatchId, CommandId, CommitId, Identity, Incarnation, StreamName, TableName, Version};
-use kernel::position::{Coordinate, LogIdentity, Offset, Position};
+use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transaction};
 use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, Skipped, TableRecord, TableState};
-use sim::history::{Change, Contents, History, Key, Kind, Row, RowImage, Tx};
+use sim::history::{Change, Contents, History, Key, Kind, Place, Row, RowImage, Tx};
 use sim::oracle::absent::{self, Reading};
 use sim::oracle::durability::{self, Smeared};
 use sim::oracle::{Verdict, View, outcomes, resources, starting};
@@ -70,6 +70,8 @@ struct Moment {
     counted: u64,
     known: BTreeSet<BatchId>,
     timer_came_of: bool,
+    told_of_key: Place,
+    log_rows: Vec<RowImage>,
     others: Vec<(String, Option<String>)>,
     missing: Option<&'static str>,
     waiting: Vec<String>,
@@ -90,7 +92,7 @@ fn attempt() -> AttemptId {
 }
 
 fn this_log() -> LogIdentity {
-    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), coordinates: None }
+    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), ..LogIdentity::default() }
 }
 
 fn state(number: u64, upto: u64) -> TableState {
@@ -170,6 +172,7 @@ fn right() -> Moment {
         fills: vec![],
         readings: vec![Reading { at: 15, fence: at(20) }],
         emptied: false,
+        log_rows: rows.clone(),
         rows,
         visible: contents(&[(1, 102), (2, 101), (3, 103)]),
         running: 1,
@@ -205,6 +208,7 @@ fn right() -> Moment {
         counted: 50,
         known: [BatchId(1)].into(),
         timer_came_of: true,
+        told_of_key: Place { tx: 0, change: 0 },
         others: vec![("t1".into(), None)],
         missing: None,
         waiting: vec![],
@@ -228,6 +232,7 @@ impl Moment {
         let held: BTreeSet<BatchId> = [BatchId(1)].into();
         let deadline = Some((90, "a timer"));
         let (rested, again) = (&self.at_rest, &self.at_rest_again);
+        let mut told_of_keys = BTreeMap::from([((0, 1), self.told_of_key)]);
         let lost_is_true = || starting::lost_is_true(&view, Some(&self.found), &self.begins_at, self.excused);
         let verdicts: Vec<(&'static str, Verdict)> = vec![
             ("position_covers_only_durable", durability::position_covers_only_durable(&view, after, &self.visible, smeared)),
@@ -261,6 +266,10 @@ impl Moment {
                 "position_names_finished_transactions",
                 durability::position_names_finished_transactions(&self.history, &self.record.quiet),
             ),
+            (
+                "position_names_ended_transactions",
+                durability::position_names_ended_transactions(&self.history, &self.record.quiet, &[&self.told]),
+            ),
             ("staged_published_at_most_once", outcomes::staged_published_at_most_once(&self.landed)),
             ("staged_kept_while_unknown", outcomes::staged_kept_while_unknown(&self.landed)),
             ("dropped_was_never_visible", outcomes::dropped_was_never_visible(attempt(), self.dropped_was_visible)),
@@ -281,6 +290,8 @@ impl Moment {
             ("lost_is_true", if self.lost { lost_is_true() } else { Ok(()) }),
             ("same_log_identity", starting::same_log_identity(&after.identity, &self.log)),
             ("never_ahead_of_source", starting::never_ahead_of_source(after.cut.upto(), &self.log_end)),
+            ("no_part_is_ahead", starting::no_part_is_ahead("t0", &self.found.cut, &self.log_end)),
+            ("key_order_is_one", starting::key_order_is_one(&mut told_of_keys, 0, &self.log_rows)),
             ("covered_row_has_no_effect", starting::covered_row_has_no_effect(&view, Some(before), &self.rows, smeared)),
             ("no_row_is_skipped", starting::no_row_is_skipped(&view, Some(before), after, &self.rows, smeared)),
             ("stale_incarnation_has_no_effect", starting::stale_incarnation_has_no_effect(before.incarnation, after.incarnation)),
@@ -377,6 +388,18 @@ const CASES: &[Case] = &[
         (m.told, m.told_inside) = (at(10), vec![at(20)]);
     }),
     (&["acknowledged_within_received"], "[20] is acknowledged, the log ends at [10]", |m| m.received = at(10)),
+    (&["acknowledged_within_received"], "[20] is acknowledged, and what was received has a hole", |m| {
+        m.received = "15+16..30".parse().expect("a set");
+    }),
+    (&["quiet_before_acknowledged"], "[20] is acknowledged, and the stored record has a hole", |m| {
+        m.record_then.quiet = "12+13..30".parse().expect("a set");
+    }),
+    (&["record_never_regresses"], "quiet loses something in its midst", |m| {
+        m.record_before.quiet = "10+25..26".parse().expect("a set")
+    }),
+    (&["never_ahead_of_source"], "a state is at [20], and the log lacks something of it", |m| {
+        m.log_end = "12+15..30".parse().expect("a set");
+    }),
     (&["quiet_before_acknowledged"], "[20] is acknowledged, the stored record says [10]", |m| m.record_then = record(10, 1)),
     (
         // That a table is passed which is not released is told beside the row that it lacks.
@@ -390,6 +413,10 @@ const CASES: &[Case] = &[
         },
     ),
     (&["position_names_finished_transactions"], "quiet stands at [15], inside a transaction", |m| m.record.quiet = at(15)),
+    (&["position_names_ended_transactions"], "quiet has a transaction of an origin, and nobody was told that it ended", |m| {
+        m.history.sets = true;
+        m.told = at(10);
+    }),
     (&["staged_published_at_most_once"], "a commit shows what is visible already", |m| m.landed = Landed::Twice(attempt())),
     (&["staged_kept_while_unknown"], "a commit shows what its life had dropped", |m| {
         m.landed = Landed::Gone(attempt(), Deleted::Dropped);
@@ -425,6 +452,13 @@ const CASES: &[Case] = &[
         m.log.streams.insert(StreamName::from(""), Identity::from("another"));
     }),
     (&["never_ahead_of_source"], "a state is at [20], the log ends at [10]", |m| m.log_end = at(10)),
+    (&["no_part_is_ahead"], "a table has a row of a transaction that begins at 30, the log ends at [30]", |m| {
+        let part = Transaction { stream: StreamName::from(""), at: Offset(30) };
+        m.found.cut.take(&part, Coordinate::default(), Digest { count: 1, hash: 1 });
+    }),
+    (&["key_order_is_one"], "the log tells what the third transaction does to a key, and then what the second does", |m| {
+        m.told_of_key = Place { tx: 2, change: 0 };
+    }),
     (&["covered_row_has_no_effect"], "a row is written again that the state before covers", |m| {
         m.rows.extend(rows_of(&m.history, 0));
     }),

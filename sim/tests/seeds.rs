@@ -15,7 +15,7 @@ const BASE: u64 = 1_000_000;
 const SEEDS: u64 = 1_000;
 
 /// Paths that chance takes about once in thousands of seeds, so that these need not meet them. Each is taken in a scenario.
-const RARE: &[&str] = &["learned-from-record", "record-ahead", "validation-retried"];
+const RARE: &[&str] = &["learned-from-record", "record-ahead", "refused-for-key-order", "validation-retried"];
 
 #[test]
 fn thousands_of_seeds_keep_every_rule_and_take_every_rare_path() {

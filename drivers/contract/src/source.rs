@@ -256,6 +256,12 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
+    /// Do any two changes of one row come in the same order in every reading of the log, from whichever server (rule P5)? A source
+    /// that cannot promise it is refused for targets that are kept by key.
+    fn keeps_key_order(&self) -> bool {
+        true
+    }
+
     /// Lets the source forget everything in `upto`. Nothing else ever does.
     async fn acknowledge(&self, upto: &Position) -> Result<(), Error>;
 

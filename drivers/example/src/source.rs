@@ -119,7 +119,11 @@ impl Source for Notebook {
         let identity = Identity::from(title);
         Ok(OpenedLog {
             // One stream, which has no name. Coordinates are bytes of the file, so they are valid as long as it is this one.
-            identity: LogIdentity { streams: [(StreamName::from(""), identity.clone())].into(), coordinates: Some(identity) },
+            identity: LogIdentity {
+                streams: [(StreamName::from(""), identity.clone())].into(),
+                coordinates: Some(identity),
+                ..LogIdentity::default()
+            },
             // Nothing is ever torn out of a notebook.
             floor: Position::START,
             end: Position::scalar(end),

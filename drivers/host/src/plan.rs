@@ -228,6 +228,7 @@ pub fn config(
     config.hold = pipeline.source.hold.map(|hold| Duration::from_millis(hold.time.as_millis()));
     config.hold_distance = pipeline.source.hold.map(|hold| hold.bytes.bytes());
     config.source_keeps_all = source.keeps_all();
+    config.source_keeps_key_order = source.keeps_key_order();
     config.until_current = until_current;
     config.source_reads_chunks = source.chunks().is_some() && capabilities.sweeps;
     config.snapshot = SnapshotLimits {

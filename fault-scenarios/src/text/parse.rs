@@ -213,7 +213,7 @@ impl Reader {
         for table in tables_of(&when, &then) {
             self.known(table)?;
         }
-        if let Then::Forgets(stream, _) = &then
+        if let Then::Forgets(stream, _) | Then::Lacks { stream, .. } = &then
             && *stream >= self.scenario.workload.streams()
         {
             return Err(wrong(format!("there is no stream {stream}"), "streams are numbered from 0 here"));
@@ -243,7 +243,7 @@ fn said_of(words: &[&str], transaction: &mut Transaction) -> Result<(), Wrong> {
         match (pair, known.find(|(word, _)| **word == pair[0])) {
             ([_, n], Some((_, delay))) => *delay = number(n)?,
             _ => {
-                let right = "write 'tx 12', 'tx 12 a' or 'tx 12 a gap 3 early 20 hidden 40 unlisted 5', in this order";
+                let right = "write 'tx 12', 'tx 12 a' or 'tx 12 a gap 3 early 20 hidden 40 unlisted 5 late 9', in this order";
                 return Err(wrong("there is more than a time and a stream", right));
             }
         }

@@ -38,11 +38,11 @@ pub(super) fn scenario(scenario: &Scenario, f: &mut fmt::Formatter<'_>) -> fmt::
 }
 
 /// What may be said of a transaction behind its stream, in this order.
-pub(super) const DELAYS: [&str; 4] = ["gap", "early", "hidden", "unlisted"];
+pub(super) const DELAYS: [&str; 5] = ["gap", "early", "hidden", "unlisted", "late"];
 
 /// The same, in the same order.
-pub(super) fn delays(of: &mut Transaction) -> [&mut u64; 4] {
-    [&mut of.gap, &mut of.early, &mut of.hidden, &mut of.unlisted]
+pub(super) fn delays(of: &mut Transaction) -> [&mut u64; 5] {
+    [&mut of.gap, &mut of.early, &mut of.hidden, &mut of.unlisted, &mut of.late]
 }
 
 fn notes(out: &mut String, lines: &[String]) -> fmt::Result {

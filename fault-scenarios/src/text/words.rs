@@ -58,6 +58,9 @@ impl fmt::Display for Then {
             Then::AnotherLog(n) => write!(f, "the log is another for {n}"),
             Then::CutShort { by, lasts } => write!(f, "the log is cut short by {by} for {lasts}"),
             Then::AnotherServer => write!(f, "the log is read from another server"),
+            Then::Lacks { stream, last, lasts } => {
+                write!(f, "the log is read from a server that lacks {last} of stream {stream} for {lasts}")
+            }
             Then::Forgets(stream, n) => write!(f, "the source forgets {n} of stream {stream}"),
         }
     }
@@ -182,6 +185,9 @@ pub(super) fn then(words: &[&str]) -> Result<Then, Wrong> {
         ["the", "log", "is", "another", "for", n] => Then::AnotherLog(number(n)?),
         ["the", "log", "is", "cut", "short", "by", by, "for", n] => Then::CutShort { by: number(by)?, lasts: number(n)? },
         ["the", "log", "is", "read", "from", "another", "server"] => Then::AnotherServer,
+        ["the", "log", "is", "read", "from", "a", "server", "that", "lacks", last, "of", "stream", s, "for", n] => {
+            Then::Lacks { stream: number(s)?, last: number(last)?, lasts: number(n)? }
+        }
         ["the", "source", "forgets", n, "of", "stream", s] => Then::Forgets(number(s)?, number(n)?),
         [p, "dies"] => Then::Dies { process: process(p)?, with_its_mail: false },
         [p, "dies", "with", "its", "mail"] => Then::Dies { process: process(p)?, with_its_mail: true },

@@ -263,14 +263,16 @@ impl Coordinator {
         let known = &self.record.known.identity;
         let of = |stream: &StreamName| self.log.identity.streams.get(stream).or_else(|| known.streams.get(stream)).cloned();
         let streams = quiet.streams().filter_map(|(stream, _)| Some((stream.clone(), of(stream)?))).collect();
-        LogIdentity { streams, coordinates: self.log.identity.coordinates.clone() }
+        let lineage = self.log.identity.lineage.clone().filter(|_| *quiet != Position::START);
+        LogIdentity { streams, lineage, coordinates: self.log.identity.coordinates.clone() }
     }
 
     /// Is the log that the record names still the one?
     fn names_its_log(&self) -> bool {
         let known = &self.record.known.identity;
         let named = |(stream, identity)| known.streams.get(stream).is_none_or(|k| k == identity);
-        known.coordinates == self.log.identity.coordinates && self.log.identity.streams.iter().all(named)
+        let whole = known.lineage == self.log.identity.lineage || self.record.known.quiet == Position::START;
+        known.coordinates == self.log.identity.coordinates && whole && self.log.identity.streams.iter().all(named)
     }
 
     fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> TableRecord {

@@ -62,7 +62,9 @@ impl Coordinator {
             table.taken = one;
         }
         if planted!(self.config, UptoAtFirstEvent) {
-            let upto = Position::of(change.transaction.stream.clone(), Offset(change.transaction.at.0 + 1));
+            let (stream, at) = (change.transaction.stream.clone(), change.transaction.at);
+            let from = if self.log.identity.lineage.is_some() { at } else { Offset(0) };
+            let upto = Position::between(stream, from, Offset(at.0 + 1));
             table.taken.join_position(&upto);
         }
         if table.open.rows.is_empty() {
@@ -216,6 +218,10 @@ impl Coordinator {
             return Verdict::PassOver;
         }
         if table.taken.upto().contains_transaction(change.transaction) && !planted!(self.config, TakesCoveredRows) {
+            return Verdict::PassOver;
+        }
+        let last = table.taken.upto().intervals_of(&change.transaction.stream).last();
+        if last.is_some_and(|last| change.transaction.at < last.to) && planted!(self.config, CoveredByLastNumber) {
             return Verdict::PassOver;
         }
         // A blocked table takes nothing and compares nothing until the reader goes back: where it stands may be a point at which

@@ -345,7 +345,10 @@ pub(crate) fn only_streams_of(identity: &LogIdentity, point: &Checkpoint, stored
     let (cut, before) = (&point.cut, stored.map(|s| &s.identity.streams));
     let names = cut.upto().streams().map(|(stream, _)| stream).chain(cut.within().keys().map(|t| &t.stream));
     let known = |stream| identity.streams.get(stream).or_else(|| before.and_then(|b| b.get(stream)));
+    let blank = cut.upto() == &Position::START && cut.is_whole();
+    let lineage = identity.lineage.clone().or_else(|| stored.and_then(|s| s.identity.lineage.clone())).filter(|_| !blank);
     LogIdentity {
+        lineage,
         streams: names.filter_map(|stream| known(stream).map(|i| (stream.clone(), i.clone()))).collect(),
         coordinates: point.coordinates.clone(),
     }

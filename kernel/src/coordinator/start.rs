@@ -9,10 +9,10 @@ use super::{Coordinator, Output, Stage, StopReason};
 use crate::acknowledge::effective;
 use crate::checkpoint::{Recent, Table};
 use crate::config::Join;
-use crate::flow::Backoff;
+use crate::flow::{Backoff, scattered_log};
 use crate::id::{CommandId, Incarnation, Session, TableName, Token};
 use crate::planted::planted;
-use crate::position::{Cut, LogIdentity, Position};
+use crate::position::{Cut, Difference, LogIdentity, Position};
 use crate::state::{FORMAT, Phase, PipelineState, TableState};
 use crate::time::Duration;
 
@@ -52,6 +52,13 @@ impl Coordinator {
             let why = self.starting.why.clone().unwrap_or_default();
             return self.end_with(StopReason::Unreachable { why });
         }
+        if let Some(name) = self.is_told_in_no_order() {
+            let why = format!(
+                "the source may tell two changes of one row in another order at the next reading, and table {name} is kept by key: its \
+                 copy could go back to an older row. Read from a server that keeps the order of commits, or append the table's changes"
+            );
+            return self.stop(StopReason::Config { why });
+        }
         match self.stage {
             Stage::Reading | Stage::Validating => {
                 let id = self.next_id();
@@ -65,6 +72,14 @@ impl Coordinator {
             }
             Stage::Taking | Stage::Recovering | Stage::Running | Stage::Stopped => {}
         }
+    }
+
+    /// A table that this source is refused for (rule P5).
+    fn is_told_in_no_order(&self) -> Option<TableName> {
+        if self.config.source_keeps_key_order || planted!(self.config, KeyOrderNotAsked) {
+            return None;
+        }
+        self.config.tables.iter().find(|(_, table)| table.keyed).map(|(name, _)| name.clone())
     }
 
     /// The step failed transiently: again, later.
@@ -255,6 +270,11 @@ impl Coordinator {
             self.starting.asked = None;
             return self.end_with(StopReason::PositionLost { why });
         }
+        let most = self.config.intervals_max;
+        if let Some(stream) = end.scattered(most) {
+            self.starting.asked = None;
+            return self.end_with(scattered_log(stream, most));
+        }
         self.start_reached(Stage::Running);
         self.log.session = session;
         let other_server = !first && self.log.identity.coordinates != identity.coordinates;
@@ -305,8 +325,9 @@ impl Coordinator {
         }
         let stored = self.tables.values().filter_map(|t| t.stored.as_ref()).map(|s| &s.identity);
         for known in stored.chain([&self.record.known.identity, &self.log.identity]) {
-            if let Some((stream, was, is)) = known.differs_from(identity) {
-                let stream = if stream.as_str().is_empty() { String::from("the log") } else { format!("stream '{stream}'") };
+            if let Some(Difference { stream, was, is }) = known.differs_from(identity) {
+                let named = stream.filter(|stream| !stream.as_str().is_empty());
+                let stream = named.map_or(String::from("the log"), |stream| format!("stream '{stream}'"));
                 return Err(format!(
                     "{stream} is another one than the copies were made from: it was recognised by '{was}' then and by '{is}' now. \
                      Put the old one back, or begin anew with another pipeline name and another target"
@@ -468,6 +489,10 @@ impl Coordinator {
     fn lacks(&self, cut: &Cut, floor: &Position) -> bool {
         if planted!(self.config, LostOnlyIfBelow) {
             return floor.contains(cut.upto()) && cut.upto() != floor;
+        }
+        if planted!(self.config, LostByLastNumber) {
+            let last = |position: &Position, stream| position.intervals_of(stream).last().map(|interval| interval.to);
+            return floor.streams().any(|(stream, _)| last(cut.upto(), stream) < last(floor, stream));
         }
         !cut.upto().contains(floor)
     }

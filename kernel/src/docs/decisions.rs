@@ -28,3 +28,13 @@
 //!
 //! **2026-11-30. Golden scripts play against a sink on paper.** Whether 'committed' means durable or a conflict follows from what the script did before,
 //! not from what its author wrote: a story cannot claim an outcome that no sink would give.
+//!
+//! **2026-12-01. One position for all shapes.** A position holds intervals of each stream; a prefix is one interval that begins at the beginning.
+//! No rule asks which shape it has, so none can treat one otherwise. *It costs* that 'how far in this stream' has an answer
+//! only where there is no hole, which is what `Position::offset` says. The planted bugs `LostByLastNumber` and `CoveredByLastNumber` ask for the last number.
+//!
+//! **2026-12-01. Sets have a bound, and it ends the run.** What is behind too many holes could only be forgotten (a stored cut that falls) or claimed
+//! (rows that were never read). Both were refused: the run ends, and says which server setting makes the holes.
+//!
+//! **2026-12-01. A log of sets has one identity, its lineage.** Origins come and go, and a server never says that it does not know one; where each stream had its
+//! own identity, a transaction that only a lost server had was judged by nobody. So the end of such a log counts for every origin.

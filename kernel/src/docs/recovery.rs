@@ -17,6 +17,8 @@
 //! 4. **Open the log**, and judge each table against it (rule P4, story 14):
 //!    *lost*, the [effective cut](crate::docs::acknowledging#where-a-table-really-stands) does not contain what can no longer be streamed (not 'is less than': positions
 //!    are a partial order); *foreign*, the log is another history, whatever its numbers; *ahead*, the log ends before the cut.
+//!    A table is ahead, too, if it has a part of a transaction that the log does not have: on another server its coordinates count for
+//!    nothing, so nothing would take those rows back (story 22).
 //!    Lost puts one table into needs-snapshot, and is said to people when the record that says so is stored. Foreign and ahead end the life.
 //! 5. **Read from the meet** of what the tables have taken. Each passes over what it has already.
 //!

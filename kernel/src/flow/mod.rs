@@ -2,13 +2,15 @@
 
 mod reading;
 
+pub(crate) use reading::scattered_log;
+
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::config::Retry;
 use crate::coordinator::{HeldBatch, RowRange, StopReason};
-use crate::id::{BatchId, CommandId, Session, StreamName, TableName};
-use crate::position::{LogIdentity, Offset, Position, Transaction};
+use crate::id::{BatchId, CommandId, Session, TableName};
+use crate::position::{LogIdentity, Position, Transaction};
 use crate::time::Time;
 
 /// Rows in the row store, counted once when they are read and released once when nothing needs them (rule O9).
@@ -179,9 +181,17 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The first stream of this log in which a position is beyond its end.
-    pub(crate) fn first_beyond<'a>(&self, position: &'a Position, end: &Position) -> Option<(&'a StreamName, Offset)> {
-        position.streams().find(|(stream, offset)| self.identity.streams.contains_key(*stream) && *offset > end.offset(stream))
+    /// What a position holds that this log, as far as `end`, does not have.
+    pub(crate) fn beyond(&self, position: &Position, end: &Position) -> Position {
+        if end.contains(position) {
+            return Position::START;
+        }
+        position.only(|stream| self.identity.knows(stream)).without(end)
+    }
+
+    /// Does a position hold something that this log, as far as `end`, does not have?
+    pub(crate) fn is_ahead(&self, position: &Position, end: &Position) -> bool {
+        self.beyond(position, end) != Position::START
     }
 }
 

@@ -1,12 +1,13 @@
 //! The one reader: when it reads, what comes of what it read, and when it goes back.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Backoff;
 use crate::checkpoint::{Change, Table};
 use crate::coordinator::{Coordinator, HeldBatch, LogEvent, Output, Restart, Stage, StopReason};
-use crate::id::CommandId;
+use crate::id::{CommandId, StreamName};
 use crate::outcome::LogFailure;
 use crate::planted::planted;
 use crate::position::Position;
@@ -110,25 +111,51 @@ impl Coordinator {
             LogEvent::Ended { transaction, upto } => {
                 self.log.inside.remove(&transaction);
                 if !upto.contains_transaction(&transaction) {
-                    let dump = alloc::format!("{transaction:?} ended at {upto}");
+                    let dump = format!("{transaction:?} ended at {upto}");
                     return self.violate("position-names-finished-transactions", dump);
                 }
+                let pieces = self.pieces(&upto);
                 self.log.read.join_with(&upto);
                 self.log.received.join_with(&upto);
                 self.log.known_end.join_with(&upto);
                 self.take_end(&transaction, &upto);
+                self.end_if_scattered(&upto, pieces);
             }
             LogEvent::Keepalive { upto } => {
                 // Inside a transaction it may name a position beyond rows that were not delivered yet (rule A4).
                 if self.log.inside.is_empty() || planted!(self.config, KeepaliveInsideTransaction) {
+                    let pieces = self.pieces(&upto);
                     self.log.read.join_with(&upto);
                     self.log.received.join_with(&upto);
                     self.log.known_end.join_with(&upto);
                     self.take_keepalive(&upto);
+                    self.end_if_scattered(&upto, pieces);
                 } else {
                     self.mark("keepalive-inside-transaction");
                 }
             }
+        }
+    }
+
+    /// The most pieces that what was received or taken of one of these streams is in.
+    fn pieces(&self, of: &Position) -> usize {
+        let takens = self.tables.values().map(|t| t.taken.upto());
+        let held = takens.chain([&self.log.received]);
+        let most = |position: &Position| of.streams().map(|(stream, _)| position.intervals_of(stream).len()).max();
+        held.filter_map(most).max().unwrap_or(0)
+    }
+
+    /// A set with more holes than a log may bring about is none that states can hold: what was taken is committed, and the run ends.
+    /// What is behind a hole is claimed by nobody to make it smaller. What fills a hole may come at any time.
+    fn end_if_scattered(&mut self, upto: &Position, before: usize) {
+        let pieces = self.pieces(upto);
+        if pieces <= self.config.intervals_max || pieces <= before {
+            return;
+        }
+        if let Some((stream, _)) = upto.streams().next() {
+            let reason = scattered_log(stream, self.config.intervals_max);
+            self.mark("scattered");
+            self.drain.begin(reason);
         }
     }
 
@@ -252,4 +279,14 @@ impl Coordinator {
         }
         self.drain.set_current(current);
     }
+}
+
+/// Why a log is not followed whose transactions come too far out of order.
+pub(crate) fn scattered_log(stream: &StreamName, most: usize) -> StopReason {
+    let named = if stream.as_str().is_empty() { String::from("the log") } else { format!("stream '{stream}'") };
+    let why = format!(
+        "what was read of {named} is in more than {most} pieces: its transactions come too far out of the order of their numbers. \
+         Have the server that is read keep the order of commits, or read one that does"
+    );
+    StopReason::Poison { why }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Offset, Position};
 use crate::id::StreamName;
 
-/// A transaction, named by where it begins in its stream. It is in a position if that goes beyond its beginning,
-/// since positions stand only at the ends of transactions.
+/// A transaction, named by where it begins in its stream, or by the number that its origin gave it. It is in a position if that
+/// holds its beginning, since positions gain transactions at their ends, whole (rule P1).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Transaction {
     /// The stream that holds it.

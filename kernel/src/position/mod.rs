@@ -1,39 +1,51 @@
 //! Where something stands in a log.
 //!
 //! A [`Position`] is a statement about a set of transactions: *all of these*. For a log of one stream the set is a prefix
-//! (`42`: everything before offset 42), for a log of several it is a prefix of each (`a:5,b:3`). A stream that a position
-//! does not name is at its beginning, in every operation. Sets are ordered by containment, which is a **partial** order:
-//! `a:5,b:3` and `a:3,b:10` are incomparable, and that is the daily case, not an error. So there is no `Ord` here; rules
-//! that say 'later of' mean [`Position::join`], 'lowest' [`Position::meet`], 'at or below' [`Position::contains`]. Nothing
-//! ever chooses one of two positions (rule P1).
+//! (`42`: everything before offset 42), for a log of several it is a prefix of each (`a:5,b:3`), for a log whose transactions come
+//! from several origins and not in the order of their numbers it is any set (`a:5+7..9,b:3`: before 5, and from 7 to before 9). A
+//! stream that a position does not name is at its beginning, in every operation. Sets are ordered by containment, which is a
+//! **partial** order: `a:5,b:3` and `a:3,b:10` are incomparable, and that is the daily case, not an error. So there is no `Ord`
+//! here; rules that say 'later of' mean [`Position::join`], 'lowest' [`Position::meet`], 'at or below' [`Position::contains`].
+//! Nothing ever chooses one of two positions (rule P1), and nothing ever asks for the last number of one.
 //!
-//! A [`Cut`] is where one table's copy stands: a position and, for each transaction that it divides, how far it got in it.
+//! A set grows by what the log says and by nothing else. How many holes it has is the log's doing: a parallel replica leaves as many
+//! as it has workers, a group of servers one for each block of numbers that is being used. At more than
+//! [`intervals_max`](crate::config::Config::intervals_max) of a stream this is no log that can be followed, and the run ends with that word.
+//!
+//! A [`Cut`] is where one table's copy stands: a position and, for each transaction that it divides, how far it got in it. A log
+//! of sets is read in one order under one coordinate identity (rule P2), so that there is one such transaction a reading; what
+//! another server's order would add goes with the identity.
 
 mod cut;
+mod intervals;
 mod text;
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use cut::{Coordinate, Cut, Digest, Transaction, Within};
+pub use intervals::Interval;
+use intervals::Intervals;
 pub use text::ParsePositionError;
 
 use crate::id::{Identity, StreamName};
 
-/// A place in a stream: the number of the first thing not included. Bytes of a file, an LSN, a partition's offset.
+/// A place in a stream: the number of the first thing not included. Bytes of a file, an LSN, a partition's offset, a number that an
+/// origin gave to a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Offset(pub u64);
 
-/// A set of transactions: a prefix of each named stream, nothing of any other.
+/// A set of transactions: a prefix of each named stream, or any set of its places; nothing of any other stream.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "alloc::string::String", into = "alloc::string::String")]
 pub struct Position {
-    /// Without entries at offset 0, so that equal sets are equal values.
-    streams: BTreeMap<StreamName, Offset>,
+    /// Without streams of which nothing is held, so that equal sets are equal values.
+    streams: BTreeMap<StreamName, Intervals>,
 }
 
 impl Position {
@@ -47,27 +59,45 @@ impl Position {
 
     /// Everything before `offset` of one stream.
     pub fn of(stream: StreamName, offset: Offset) -> Self {
-        [(stream, offset)].into_iter().collect()
+        Self::between(stream, Offset(0), offset)
     }
 
-    /// How far this position goes in `stream`.
+    /// What lies in one stream from `from` to before `to`: of a log of sets, a transaction is what lies between its number and the
+    /// next one.
+    pub fn between(stream: StreamName, from: Offset, to: Offset) -> Self {
+        [(stream, Interval { from, to })].into_iter().collect()
+    }
+
+    /// How far this position goes in `stream`, from its beginning and without a hole.
     pub fn offset(&self, stream: &StreamName) -> Offset {
-        self.streams.get(stream).copied().unwrap_or_default()
+        self.streams.get(stream).map(Intervals::prefix).unwrap_or_default()
     }
 
-    /// The streams of which it holds something, in the order of their names.
+    /// The streams of which it holds something, in the order of their names, and how far it goes in each without a hole.
     pub fn streams(&self) -> impl Iterator<Item = (&StreamName, Offset)> {
-        self.streams.iter().map(|(stream, offset)| (stream, *offset))
+        self.streams.iter().map(|(stream, intervals)| (stream, intervals.prefix()))
+    }
+
+    /// What it holds of each stream, in the order of their names.
+    pub fn intervals(&self) -> impl Iterator<Item = (&StreamName, &[Interval])> {
+        self.streams.iter().map(|(stream, intervals)| (stream, intervals.as_slice()))
+    }
+
+    /// What it holds of one stream.
+    pub fn intervals_of(&self, stream: &StreamName) -> &[Interval] {
+        self.streams.get(stream).map_or(&[], Intervals::as_slice)
     }
 
     /// Is everything in `other` also in here?
     pub fn contains(&self, other: &Position) -> bool {
-        other.streams().all(|(stream, offset)| offset <= self.offset(stream))
+        let within =
+            |(stream, theirs): (&StreamName, &[Interval])| self.streams.get(stream).is_some_and(|ours| ours.contains_all(theirs));
+        other.intervals().all(within)
     }
 
     /// Is this transaction, whole, in here?
     pub fn contains_transaction(&self, transaction: &Transaction) -> bool {
-        transaction.at < self.offset(&transaction.stream)
+        self.streams.get(&transaction.stream).is_some_and(|intervals| intervals.contains(transaction.at))
     }
 
     /// The smallest position that contains both: their union.
@@ -80,9 +110,10 @@ impl Position {
 
     /// [`Position::join`], in place.
     pub fn join_with(&mut self, other: &Position) {
-        for (stream, offset) in other.streams() {
-            if self.offset(stream) < offset {
-                self.streams.insert(stream.clone(), offset);
+        for (stream, theirs) in &other.streams {
+            match self.streams.get_mut(stream) {
+                Some(ours) => theirs.as_slice().iter().for_each(|interval| ours.insert(*interval)),
+                None => drop(self.streams.insert(stream.clone(), theirs.clone())),
             }
         }
     }
@@ -90,12 +121,35 @@ impl Position {
     /// The largest position that both contain: their intersection.
     #[must_use]
     pub fn meet(&self, other: &Position) -> Position {
-        self.streams().map(|(stream, offset)| (stream.clone(), offset.min(other.offset(stream)))).collect()
+        self.of_each(|stream, ours| ours.meet(other.intervals_of(stream)))
     }
 
-    /// How much is in here that is not in `other`: bytes of a file or of a log, records of a partition.
+    /// What is in here and not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Position) -> Position {
+        self.of_each(|stream, ours| ours.without(other.intervals_of(stream)))
+    }
+
+    /// What is in here of the streams that are asked for.
+    #[must_use]
+    pub fn only(&self, asked: impl Fn(&StreamName) -> bool) -> Position {
+        self.of_each(|stream, ours| asked(stream).then(|| ours.clone()))
+    }
+
+    fn of_each(&self, left: impl Fn(&StreamName, &Intervals) -> Option<Intervals>) -> Position {
+        let left = |(stream, ours)| Some((StreamName::clone(stream), left(stream, ours)?));
+        Position { streams: self.streams.iter().filter_map(left).collect() }
+    }
+
+    /// How much is in here that is not in `other`: bytes of a file or of a log, records of a partition, transactions of an origin.
     pub fn beyond(&self, other: &Position) -> u64 {
-        self.streams().map(|(stream, offset)| offset.0.saturating_sub(other.offset(stream).0)).fold(0, u64::saturating_add)
+        self.without(other).streams.values().map(Intervals::count).fold(0, u64::saturating_add)
+    }
+
+    /// The first stream of which it holds more than so many intervals.
+    pub fn scattered(&self, most: usize) -> Option<&StreamName> {
+        let scattered = |intervals: &Intervals| intervals.as_slice().len() > most;
+        self.streams.iter().find(|(_, intervals)| scattered(intervals)).map(|(stream, _)| stream)
     }
 
     /// `Equal`, `Less` (contained in), `Greater` (contains), or `None` where each holds something that the other lacks.
@@ -112,9 +166,19 @@ impl Position {
 impl FromIterator<(StreamName, Offset)> for Position {
     /// A stream given twice keeps its last offset.
     fn from_iter<I: IntoIterator<Item = (StreamName, Offset)>>(streams: I) -> Self {
-        let mut all: BTreeMap<_, _> = streams.into_iter().collect();
-        all.retain(|_, offset| *offset > Offset(0));
-        Self { streams: all }
+        let all: BTreeMap<_, _> = streams.into_iter().collect();
+        all.into_iter().map(|(stream, to)| (stream, Interval { from: Offset(0), to })).collect()
+    }
+}
+
+impl FromIterator<(StreamName, Interval)> for Position {
+    /// All of them; of one stream there may be several, in any order.
+    fn from_iter<I: IntoIterator<Item = (StreamName, Interval)>>(intervals: I) -> Self {
+        let mut all = BTreeMap::<StreamName, Vec<Interval>>::new();
+        for (stream, interval) in intervals {
+            all.entry(stream).or_default().push(interval);
+        }
+        Self { streams: all.into_iter().filter_map(|(stream, all)| Some((stream, Intervals::of(all)?))).collect() }
     }
 }
 
@@ -124,21 +188,51 @@ impl fmt::Debug for Position {
     }
 }
 
-/// Which history a log is, stream by stream. Positions of different histories must never be compared (rule P4).
+/// Which history a log is, stream by stream or as a whole. Positions of different histories must never be compared (rule P4).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct LogIdentity {
     /// What each stream that exists was recognised by.
     pub streams: BTreeMap<StreamName, Identity>,
+    /// What the log was recognised by where its streams are origins of one history (a group of servers that replicate) and not
+    /// things of their own. Of such a log the end names every origin: one that it does not name is at its beginning, so that a
+    /// transaction which only a lost server had is *ahead* (rule P4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Identity>,
     /// Under what coordinates inside a transaction are valid: the server whose log was read (rule P2).
     pub coordinates: Option<Identity>,
 }
 
+/// How one log is another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The stream that differs, if it is not the whole log.
+    pub stream: Option<StreamName>,
+    /// What it was recognised by.
+    pub was: Identity,
+    /// And is.
+    pub is: Identity,
+}
+
 impl LogIdentity {
-    /// The first stream that both name and that is not the same history, with its identity here and there.
-    pub fn differs_from<'a>(&'a self, other: &'a LogIdentity) -> Option<(&'a StreamName, &'a Identity, &'a Identity)> {
-        self.streams.iter().find_map(|(stream, ours)| match other.streams.get(stream) {
-            Some(theirs) if theirs != ours => Some((stream, ours, theirs)),
+    /// The first stream that both name and that is not the same history, with its identity here and there. A log that is one
+    /// history as a whole is none whose streams have their own.
+    pub fn differs_from(&self, other: &LogIdentity) -> Option<Difference> {
+        let of_stream = |(stream, was): (&StreamName, &Identity)| match other.streams.get(stream) {
+            Some(is) if is != was => Some(Difference { stream: Some(stream.clone()), was: was.clone(), is: is.clone() }),
             _ => None,
-        })
+        };
+        let says = |identity: &LogIdentity| identity.lineage.is_some() || !identity.streams.is_empty();
+        let called = |identity: &LogIdentity| identity.lineage.clone().unwrap_or_else(|| Identity::from("its streams"));
+        let of_lineage = (self.lineage != other.lineage && says(self) && says(other)).then(|| Difference {
+            stream: None,
+            was: called(self),
+            is: called(other),
+        });
+        of_lineage.or_else(|| self.streams.iter().find_map(of_stream))
+    }
+
+    /// Does the log's end say how far this stream goes? Of a stream of its own that is gone it does not.
+    pub fn knows(&self, stream: &StreamName) -> bool {
+        self.lineage.is_some() || self.streams.contains_key(stream)
     }
 }

@@ -1,7 +1,7 @@
 //! What a script says of a log: rows of a table in a transaction, ends, keepalives.
 //!
 //! `orders 10/11-13` are three rows of table `orders` in the transaction that begins at 10, at the coordinates 11 to 13;
-//! `end 10 at 20` is its end. `orders 10/11-13 keys 01 -02 03?` says the same with what each row tells of its key: all of it, that it
+//! `end 10 at 20` is its end, `end a:5` that of one which has the number 5 in a log of sets. `orders 10/11-13 keys 01 -02 03?` says the same with what each row tells of its key: all of it, that it
 //! is gone, some of it; `-01 02^` is a row that goes from 01 to 02 and does not tell all, `01!` a new one that does not. In a log of several
 //! streams a transaction is `a:10`.
 
@@ -33,6 +33,11 @@ pub(crate) fn read(text: &str, batches: &mut u64) -> Result<Read, String> {
             ["end", transaction, "at", end] => {
                 let transaction = self::transaction(transaction)?;
                 let upto = Position::of(transaction.stream.clone(), Offset(number(end)?));
+                LogEvent::Ended { transaction, upto }
+            }
+            ["end", transaction] => {
+                let transaction = self::transaction(transaction)?;
+                let upto = Position::between(transaction.stream.clone(), transaction.at, Offset(transaction.at.0 + 1));
                 LogEvent::Ended { transaction, upto }
             }
             ["keepalive", upto] => LogEvent::Keepalive { upto: position(upto)? },

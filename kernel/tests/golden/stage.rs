@@ -132,6 +132,7 @@ impl Stage {
             "give-up-after" => config.retry.give_up_after = Some(duration(value)?),
             "ages" => config.absent.ages = log::number(value)?,
             "attempts" => config.absent.attempts_max = u32::try_from(log::number(value)?).map_err(|e| e.to_string())?,
+            "key-order" => config.source_keeps_key_order = value == "yes",
             "until-current" => config.until_current = value == "yes",
             _ => return Err("there is no such setting".into()),
         }
@@ -353,7 +354,7 @@ impl Stage {
         self.give(Input::LogFailed { id, failure })
     }
 
-    /// `opened from [10] to [40] of log2 numbered by server2`; each part may be left out.
+    /// `opened from [10] to [40] of log2 numbered by server2`; each part may be left out. `of lineage g1` is a log of sets.
     fn log_opened(&mut self, words: &[&str]) -> Said {
         let part = |name: &str| words.iter().position(|w| *w == name).and_then(|at| words.get(at + 1)).copied();
         let Output::OpenLog { id } = self.take("opening", |o| matches!(o, Output::OpenLog { .. }))? else {
@@ -362,9 +363,15 @@ impl Stage {
         let (floor, end) = (log::position(part("from").unwrap_or(""))?, log::position(part("to").unwrap_or(""))?);
         let history = Identity::from(part("of").unwrap_or("log1"));
         let named: Vec<StreamName> = end.streams().map(|(stream, _)| stream.clone()).collect();
-        let streams = if named.is_empty() { vec![StreamName::from("")] } else { named };
+        let lineage = part("lineage").map(Identity::from);
+        let streams = match (&lineage, named.is_empty()) {
+            (Some(_), _) => vec![],
+            (None, true) => vec![StreamName::from("")],
+            (None, false) => named,
+        };
         let identity = LogIdentity {
             streams: streams.into_iter().map(|stream| (stream, history.clone())).collect(),
+            lineage,
             coordinates: part("by").map(Identity::from),
         };
         self.sessions += 1;

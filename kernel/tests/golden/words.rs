@@ -150,7 +150,12 @@ fn identity(identity: &LogIdentity) -> String {
     let of = |(s, i): (&StreamName, &Identity)| if s.as_str().is_empty() { i.to_string() } else { format!("{s}={i}") };
     let streams: Vec<String> = identity.streams.iter().map(of).collect();
     let server = identity.coordinates.as_ref().map_or(String::new(), |c| format!(" numbered by {c}"));
-    format!("{}{server}", if streams.is_empty() { "no log".into() } else { streams.join(" ") })
+    let log = match &identity.lineage {
+        Some(lineage) => format!("lineage {lineage}"),
+        None if streams.is_empty() => "no log".into(),
+        None => streams.join(" "),
+    };
+    format!("{log}{server}")
 }
 
 fn record(record: &PipelineState) -> Vec<String> {

@@ -1,12 +1,11 @@
 //! One life: a coordinator, its row store, its place in the log, and its commands that wait for an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::config::{CheckpointLimits, Config, Retry, TableConfig};
 use kernel::coordinator::{Coordinator, HeldBatch, Input, LogEvent, Output, Restart, RowRange, StopReason, ToWorker};
-use kernel::id::{BatchId, Session, StreamName, TableName};
+use kernel::id::{BatchId, Session, TableName};
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
-use kernel::position::{Offset, Position};
 use kernel::time::{Duration, Time};
 
 use crate::log::{Log, Row, STREAMS, TABLES, coordinate, table};
@@ -36,8 +35,10 @@ pub(crate) struct Life {
     pub(crate) stopped: Option<StopReason>,
     store: BTreeMap<BatchId, Vec<Row>>,
     batches: u64,
-    /// Per stream: the next transaction and the next row in it.
-    reader: Vec<(usize, usize)>,
+    /// Transactions that were read to their ends, or that nobody asked for;
+    read: BTreeSet<usize>,
+    /// of those that were begun, how many rows were read.
+    begun: BTreeMap<usize, usize>,
 }
 
 /// The configuration of every life.
@@ -65,7 +66,8 @@ impl Life {
             stopped: None,
             store: BTreeMap::new(),
             batches: 0,
-            reader: vec![(0, 0); STREAMS.len()],
+            read: BTreeSet::new(),
+            begun: BTreeMap::new(),
         };
         life.drain();
         life
@@ -108,39 +110,41 @@ impl Life {
         self.pending.iter().position(|asked| lane.is_some() && self::lane(asked) == lane).unwrap_or(nth)
     }
 
-    /// The log says up to `most` things more of one stream.
-    fn read(&mut self, log: &Log, visible: usize, restart: Option<&Restart>, stream: usize, most: usize) -> Brought {
+    /// The log says up to `most` things more: of one stream as long as it has some, or of sets in an order that `choice` chooses.
+    fn read(&mut self, log: &Log, visible: usize, restart: Option<&Restart>, choice: usize, most: usize) -> Brought {
         if let Some(restart) = restart {
-            let held = |of: usize| {
-                let held = |t: &&usize| log.holds(&restart.from, **t);
-                of_stream(log, of).iter().filter(held).count()
-            };
-            self.reader = (0..STREAMS.len()).map(|s| (held(s), 0)).collect();
+            self.read = (0..log.transactions.len()).filter(|tx| log.holds(&restart.from, *tx)).collect();
+            self.begun.clear();
         }
         let (mut batches, mut events) = (vec![], vec![]);
-        for n in 0..STREAMS.len() {
-            let stream = (stream + n) % STREAMS.len();
-            while events.len() < most {
-                let (number, row) = self.reader[stream];
-                let Some(tx) = of_stream(log, stream).get(number).copied().filter(|tx| *tx < visible) else { break };
-                let transaction = log.name(tx);
-                let t = &log.transactions[tx];
-                let Some(found) = t.rows.get(row).copied() else {
-                    let upto = Position::of(StreamName::from(STREAMS[stream]), Offset(t.end));
-                    events.push(LogEvent::Ended { transaction, upto });
-                    self.reader[stream] = (number + 1, 0);
-                    continue;
-                };
-                self.batches += 1;
-                let batch = BatchId(self.batches);
-                self.store.insert(batch, vec![found]);
-                batches.push(HeldBatch { batch, rows: 1, bytes: 10 });
-                let (table, rows, at) = (TableName::from(TABLES[found.table]), RowRange { batch, rows: 0..1 }, coordinate(row));
-                let digest = log.digest(tx, row);
-                let touched = None;
-                events.push(LogEvent::Rows { table, transaction, rows, bytes: 10, first: at, last: at, digest, touched });
-                self.reader[stream] = (number, row + 1);
+        while events.len() < most {
+            let ready = |tx: &usize| !self.read.contains(tx) && (0..*tx).all(|e| self.read.contains(&e) || !log.precedes(e, *tx));
+            let mut ready: Vec<usize> = (0..visible).filter(ready).collect();
+            if log.sets {
+                // A transaction is never divided by another one.
+                ready = self.begun.keys().copied().next().map_or(ready, |inside| vec![inside]);
+                let first = (choice + events.len()) % ready.len().max(1);
+                ready.rotate_left(first);
+            } else {
+                ready.sort_by_key(|tx| (log.transactions[*tx].stream + choice) % STREAMS.len());
             }
+            let Some(tx) = ready.first().copied() else { break };
+            let (transaction, row) = (log.name(tx), self.begun.get(&tx).copied().unwrap_or(0));
+            let Some(found) = log.transactions[tx].rows.get(row).copied() else {
+                events.push(LogEvent::Ended { transaction, upto: log.ended(&log.transactions[tx]) });
+                self.begun.remove(&tx);
+                self.read.insert(tx);
+                continue;
+            };
+            self.batches += 1;
+            let batch = BatchId(self.batches);
+            self.store.insert(batch, vec![found]);
+            batches.push(HeldBatch { batch, rows: 1, bytes: 10 });
+            let (table, rows, at) = (TableName::from(TABLES[found.table]), RowRange { batch, rows: 0..1 }, coordinate(row));
+            let digest = log.digest(tx, row);
+            let touched = None;
+            events.push(LogEvent::Rows { table, transaction, rows, bytes: 10, first: at, last: at, digest, touched });
+            self.begun.insert(tx, row + 1);
         }
         (batches, events)
     }
@@ -169,10 +173,6 @@ impl Life {
 }
 
 type Brought = (Vec<HeldBatch>, Vec<LogEvent>);
-
-fn of_stream(log: &Log, stream: usize) -> Vec<usize> {
-    (0..log.transactions.len()).filter(|tx| log.transactions[*tx].stream == stream).collect()
-}
 
 /// What runs first in, first out.
 fn lane(asked: &Asked) -> Option<(u8, usize)> {

@@ -31,9 +31,11 @@ pub(crate) struct Tx {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) transactions: Vec<Tx>,
+    /// Its streams are origins that number their transactions, and each reading has them in an order of its own.
+    pub(crate) sets: bool,
 }
 
-/// A key lies in one stream (rule P5).
+/// A log of streams. A key lies in one of them (rule P5).
 pub(crate) fn log() -> impl Strategy<Value = Log> {
     let row = (0..TABLES.len(), 0u8..3, prop::bool::weighted(0.3));
     let transaction = (0..STREAMS.len(), prop::collection::vec(row, 0..7));
@@ -50,8 +52,23 @@ pub(crate) fn log() -> impl Strategy<Value = Log> {
             ends[stream] = end;
             Tx { stream, at, end, rows }
         });
-        Log { transactions: transactions.collect() }
+        Log { transactions: transactions.collect(), sets: false }
     })
+}
+
+impl Log {
+    /// The same as a log of sets: origins number their transactions, and any of them writes any key. Two that write the same one keep
+    /// their order (rule P5).
+    pub(crate) fn of_sets(mut self) -> Self {
+        self.sets = true;
+        let mut numbers = [0; STREAMS.len()];
+        for t in &mut self.transactions {
+            (t.at, t.end) = (numbers[t.stream], numbers[t.stream] + 1);
+            numbers[t.stream] += 1;
+            t.rows.iter_mut().for_each(|row| row.key %= 10);
+        }
+        self
+    }
 }
 
 pub(crate) fn coordinate(row: usize) -> Coordinate {
@@ -67,12 +84,27 @@ impl Log {
     /// Where the first `visible` transactions end.
     pub(crate) fn end(&self, visible: usize) -> Position {
         let ends = self.transactions[..visible].iter();
-        ends.fold(Position::START, |end, t| end.join(&Position::of(StreamName::from(STREAMS[t.stream]), Offset(t.end))))
+        ends.fold(Position::START, |end, t| end.join(&self.ended(t)))
+    }
+
+    /// What the end of a transaction says.
+    pub(crate) fn ended(&self, t: &Tx) -> Position {
+        Position::between(StreamName::from(STREAMS[t.stream]), Offset(if self.sets { t.at } else { 0 }), Offset(t.end))
+    }
+
+    /// Has one to come before the other, in every reading?
+    pub(crate) fn precedes(&self, earlier: usize, later: usize) -> bool {
+        let (one, other) = (&self.transactions[earlier], &self.transactions[later]);
+        let conflicts = || one.rows.iter().any(|a| other.rows.iter().any(|b| (a.table, a.key) == (b.table, b.key)));
+        earlier < later && if self.sets { conflicts() } else { one.stream == other.stream }
     }
 
     pub(crate) fn identity(&self) -> LogIdentity {
+        if self.sets {
+            return LogIdentity { lineage: Some(Identity::from("this")), ..LogIdentity::default() };
+        }
         let streams = STREAMS.iter().map(|s| (StreamName::from(*s), Identity::from("this"))).collect();
-        LogIdentity { streams, coordinates: None }
+        LogIdentity { streams, ..LogIdentity::default() }
     }
 
     pub(crate) fn digest(&self, tx: usize, row: usize) -> Digest {
@@ -92,7 +124,8 @@ impl Log {
 
     pub(crate) fn holds(&self, position: &Position, tx: usize) -> bool {
         let t = &self.transactions[tx];
-        position.streams().any(|(stream, offset)| stream.as_str() == STREAMS[t.stream] && t.at < offset.0)
+        let (stream, at) = (StreamName::from(STREAMS[t.stream]), t.at);
+        position.intervals_of(&stream).iter().any(|held| held.from.0 <= at && at < held.to.0)
     }
 
     /// What a table holds at a cut.

@@ -5,6 +5,9 @@ use kernel::state::Skipped;
 use super::trace::brief;
 use super::*;
 
+/// With so many intervals of a stream no run has too many.
+const INTERVALS: usize = 1_000;
+
 impl Engine {
     // ---- what a process says
 
@@ -293,7 +296,9 @@ impl Engine {
                 }
             }
             StopReason::PositionLost { .. } => {
-                let gone = |then: &Then| matches!(then, Then::AnotherLog(_) | Then::CutShort { .. } | Then::Forgets(..));
+                let gone = |then: &Then| {
+                    matches!(then, Then::AnotherLog(_) | Then::CutShort { .. } | Then::Lacks { .. } | Then::Forgets(..))
+                };
                 if !self.has_happened(gone) {
                     self.world.judge("start-within-streamable", wrong("the log was always there"));
                 }
@@ -304,22 +309,32 @@ impl Engine {
                 }
             }
             StopReason::Poison { .. } => {
-                if !self.has_happened(|then| matches!(then, Then::Unreadable(_))) {
+                if !self.may_end_early() {
                     self.world.judge("every-wait-has-an-exit", wrong("there was nothing unreadable"));
                 }
                 self.judge_drained(process);
             }
             StopReason::Config { .. } => {
-                self.world.judge("start-mode-only-without-state", wrong("nothing is wrong with the configuration"))
+                let refused = self.members.iter().any(|tab| self.plan.tables[*tab].keyed) && !self.world.source.keeps_key_order();
+                if refused {
+                    self.world.count("refused-for-key-order");
+                } else {
+                    self.world.judge("start-mode-only-without-state", wrong("nothing is wrong with the configuration"));
+                }
             }
             StopReason::Drained | StopReason::TableHalted { .. } => self.judge_drained(process),
         }
         self.need_a_life();
     }
 
+    /// Was there something that can't be read, or may there be a set with too many holes?
+    fn may_end_early(&self) -> bool {
+        self.has_happened(|then| matches!(then, Then::Unreadable(_))) || self.plan.config.intervals_max < INTERVALS
+    }
+
     pub(super) fn judge_drained(&mut self, process: usize) {
         self.world.count("ended-drained");
-        let poisoned = self.has_happened(|then| matches!(then, Then::Unreadable(_)));
+        let poisoned = self.may_end_early();
         let p = &self.processes[process];
         let status = p.coordinator.status();
         let owed = status.tables.values().map(|t| t.rows_owed).sum();

@@ -107,7 +107,11 @@ impl Engine {
             Then::SourceIsAway(lasts) if !std::mem::replace(&mut source.away, true) => Some((Lasting::Source, lasts)),
             Then::Unreadable(lasts) if !std::mem::replace(&mut source.poison, true) => Some((Lasting::Unreadable, lasts)),
             // Nobody can know that the first log that is ever read is the wrong one.
-            Then::AnotherLog(_) if self.world.record.as_ref().is_none_or(|r| r.identity.streams.is_empty()) => None,
+            Then::AnotherLog(_)
+                if self.world.record.as_ref().is_none_or(|r| r.identity.streams.is_empty() && r.identity.lineage.is_none()) =>
+            {
+                None
+            }
             Then::AnotherLog(lasts) if !std::mem::replace(&mut source.replaced, true) => {
                 source.end_sessions();
                 Some((Lasting::AnotherLog, lasts))
@@ -116,6 +120,12 @@ impl Engine {
                 let before = self.world.history.end(self.now.saturating_sub(by));
                 source.cut_short = Some(before.join(&source.floor));
                 source.end_sessions();
+                Some((Lasting::CutShort, lasts))
+            }
+            Then::Lacks { stream, last, lasts } if source.cut_short.is_none() => {
+                source.cut_short = Some(source.end_without(self.now, stream, last as usize));
+                self.world.switch_server();
+                self.world.count("lacking-server");
                 Some((Lasting::CutShort, lasts))
             }
             _ => None,

@@ -95,6 +95,7 @@ impl Small {
                 ..Config::new(BTreeMap::new())
             },
             source: crate::plan::SourcePlan {
+                keeps_key_order: true,
                 discards: true,
                 exclusive: false,
                 interleaves_inside: false,

@@ -128,7 +128,7 @@ impl World {
 
     pub(super) fn identity(&self) -> LogIdentity {
         let streams = [(StreamName::from(""), Identity::from("this"))].into();
-        LogIdentity { streams, coordinates: Some(Identity::from("server0")) }
+        LogIdentity { streams, coordinates: Some(Identity::from("server0")), ..LogIdentity::default() }
     }
 
     pub(super) fn open(&mut self) -> Session {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kernel::position::{Cut, Position};
+use kernel::id::StreamName;
+use kernel::position::{Cut, Interval, Position};
 use kernel::state::{Phase, PipelineState, TableRecord, TableState};
 
 use super::{Verdict, View};
-use crate::history::{Contents, History, Key, Place, Row};
+use crate::history::{Contents, History, Key, Place, Row, holds_place};
 
 /// Changes that were visible under another server's numbering and are read again from their transaction's beginning: until
 /// that transaction is whole, a key may show what they made of it (rule P2).
@@ -200,8 +201,11 @@ pub fn effective_cut_never_falls(before: &Position, after: &Position) -> Verdict
 
 /// A position claims no transaction of which a keepalive inside it was the only thing ever heard.
 pub fn empty_transactions_do_not_confirm(claimed: &Position, told: &Position, told_inside: &[Position]) -> Verdict {
-    for (stream, offset) in claimed.streams().filter(|(stream, offset)| *offset > told.offset(stream)) {
-        let inside = told_inside.iter().any(|k| k.offset(stream) == offset);
+    for (stream, held) in claimed.intervals() {
+        let known = told.intervals_of(stream);
+        let untold: Vec<_> = held.iter().filter(|interval| !covers_interval(known, interval)).collect();
+        let reaches = |end: &Interval| untold.iter().any(|i| i.to == end.to) && !covers_interval(known, end);
+        let inside = !untold.is_empty() && told_inside.iter().flat_map(|k| k.intervals_of(stream)).any(reaches);
         if inside {
             return Err(format!("{claimed} relies on a keepalive inside a transaction; told was {told}"));
         }
@@ -217,9 +221,16 @@ pub fn acknowledged_within_received(acknowledged: &Position, end: &Position) -> 
 /// What is acknowledged beyond what could not be streamed anyway is in a stored quiet position.
 pub fn quiet_before_acknowledged(acknowledged: &Position, record: Option<&PipelineState>, floor: &Position) -> Verdict {
     let quiet = record.map(|r| r.quiet.clone()).unwrap_or_default();
-    let relies = acknowledged.streams().find(|(stream, offset)| *offset > floor.offset(stream) && *offset > quiet.offset(stream));
-    match relies {
-        Some((stream, offset)) => Err(format!("acknowledged {} of '{stream}', stored quiet is {quiet}", offset.0)),
+    let known =
+        |stream: &StreamName, at: u64| holds_place(quiet.intervals_of(stream), at) || holds_place(floor.intervals_of(stream), at);
+    // Between two ends of what is known all places are alike.
+    let mut places = acknowledged.intervals().flat_map(|(stream, held)| {
+        let ends = quiet.intervals_of(stream).iter().chain(floor.intervals_of(stream)).map(|i| i.to.0);
+        let places = held.iter().map(|i| i.from.0).chain(ends);
+        places.filter(|at| holds_place(held, *at)).map(|at| (stream, at)).collect::<Vec<_>>()
+    });
+    match places.find(|(stream, at)| !known(stream, *at)) {
+        Some((stream, at)) => Err(format!("acknowledged is {at} of '{stream}', stored quiet is {quiet}")),
         None => Ok(()),
     }
 }
@@ -236,8 +247,9 @@ pub fn release_before_pass(view: &View<'_>, entry: &TableRecord, state: Option<&
 /// A stored position stands where transactions end, or between them; never inside one.
 pub fn position_names_finished_transactions(history: &History, position: &Position) -> Verdict {
     let inside = |tx: &&crate::history::Tx| {
-        let offset = position.offset(&history.streams[tx.stream]).0;
-        tx.at < offset && offset < tx.end
+        let (held, own) = (position.intervals_of(&history.streams[tx.stream]), tx.interval());
+        let touched = held.iter().any(|i| i.from < own.to && own.from < i.to);
+        touched && !covers_interval(held, &own)
     };
     match history.transactions.iter().find(inside) {
         Some(tx) => {
@@ -247,14 +259,29 @@ pub fn position_names_finished_transactions(history: &History, position: &Positi
     }
 }
 
+/// Of a log of sets no position can stand inside a transaction. It names none of which nobody was told that it ended: `told` are ends and
+/// keepalives, and where the log began and ended for those who did not read what was before.
+pub fn position_names_ended_transactions(history: &History, position: &Position, told: &[&Position]) -> Verdict {
+    let names = |tx: &usize| history.holds(position, *tx) && !told.iter().any(|told| history.holds(told, *tx));
+    match (0..history.transactions.len()).filter(|_| history.sets).find(names) {
+        Some(tx) => Err(format!("{position} has {:?}, and nobody was told that it ended", history.name(tx))),
+        None => Ok(()),
+    }
+}
+
 /// The same as the kernel's, written again.
 pub fn contains(position: &Position, other: &Position) -> bool {
-    other.streams().all(|(stream, offset)| offset <= position.offset(stream))
+    other.intervals().all(|(stream, held)| held.iter().all(|i| covers_interval(position.intervals_of(stream), i)))
+}
+
+/// Intervals have something between them, so one alone can cover another.
+fn covers_interval(held: &[Interval], other: &Interval) -> bool {
+    held.iter().any(|interval| interval.from <= other.from && other.to <= interval.to)
 }
 
 fn covers_parts(cut: &Cut, other: &Cut) -> bool {
     other.within().iter().all(|(transaction, theirs)| {
-        transaction.at < cut.upto().offset(&transaction.stream)
+        holds_place(cut.upto().intervals_of(&transaction.stream), transaction.at.0)
             || cut.within().iter().any(|(t, ours)| t == transaction && theirs.last <= ours.last)
     })
 }

@@ -1,15 +1,15 @@
 //! Starting and positions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::config::{Join, OnTruncate};
 use kernel::id::Incarnation;
-use kernel::position::{LogIdentity, Position};
+use kernel::position::{Cut, LogIdentity, Position, Transaction};
 use kernel::state::TableState;
 
 use super::durability::{Smeared, contains};
 use super::{Verdict, View};
-use crate::history::{Contents, Kind, Place, RowImage};
+use crate::history::{Contents, Key, Kind, Place, RowImage, Tab, holds_place};
 
 /// A table that is not called lost lacks nothing that can no longer be streamed.
 pub fn start_within_streamable(view: &View<'_>, state: Option<&TableState>, floor: &Position, lost: bool) -> Verdict {
@@ -36,17 +36,34 @@ pub fn lost_is_true(view: &View<'_>, state: Option<&TableState>, floor: &Positio
 /// A position of another history is refused.
 pub fn same_log_identity(state: &LogIdentity, log: &LogIdentity) -> Verdict {
     match state.differs_from(log) {
-        Some((stream, was, is)) => Err(format!("stream '{stream}' is {is}, the state says {was}")),
+        Some(difference) => Err(format!("{difference:?}")),
         None => Ok(()),
     }
 }
 
 /// No stored position is beyond the end of the log.
 pub fn never_ahead_of_source(position: &Position, end: &Position) -> Verdict {
-    match position.streams().find(|(stream, offset)| *offset > end.offset(stream)) {
-        Some((stream, offset)) => Err(format!("{} of '{stream}' is stored, the log ends at {end}", offset.0)),
+    if contains(end, position) { Ok(()) } else { Err(format!("{position} is stored, the log ends at {end}")) }
+}
+
+/// Nobody reads on whose table has rows of a transaction that the log did not have when it was opened.
+pub fn no_part_is_ahead(table: &str, cut: &Cut, end: &Position) -> Verdict {
+    let has = |t: &Transaction| holds_place(end.intervals_of(&t.stream), t.at.0);
+    match cut.within().keys().find(|transaction| !has(transaction)) {
+        Some(part) => Err(format!("{table} has a part of {part:?}, the log ended at {end}, and it is read on")),
         None => Ok(()),
     }
+}
+
+/// Two changes of one key of a table that is kept by key come in the same order in every reading: in that of the source.
+pub fn key_order_is_one(last: &mut BTreeMap<(Tab, Key), Place>, table: Tab, rows: &[RowImage]) -> Verdict {
+    for row in rows {
+        let before = last.insert((table, row.key), row.place);
+        if let Some(before) = before.filter(|before| *before > row.place) {
+            return Err(format!("t{table} key {}: {before:?} came before {:?}", row.key, row.place));
+        }
+    }
+    Ok(())
 }
 
 /// A row at or below a table's cut changes nothing; of a commit each row lies above the cut that it follows.

@@ -102,7 +102,7 @@ pub fn visibility(history: &History, transactions: &[Transaction]) -> Vec<Seen> 
 }
 
 /// Does one have to wait for the other? They write the same key, or one of them needs a whole table for itself.
-fn excludes(history: &History, one: usize, other: usize) -> bool {
+pub fn excludes(history: &History, one: usize, other: usize) -> bool {
     let (one, other) = (&history.transactions[one].changes, &history.transactions[other].changes);
     let whole = |kind: Kind| matches!(kind, Kind::Truncated | Kind::Schema(_));
     one.iter().any(|a| {

@@ -63,8 +63,7 @@ impl World {
 
     /// The log is read from another server from now on.
     pub fn switch_server(&mut self) {
-        self.source.server += 1;
-        self.source.end_sessions();
+        self.source.switch_server();
         for table in 0..self.targets.len() {
             let state = self.targets[table].state().cloned();
             let held = |tx: usize| state.as_ref().is_some_and(|s| self.history.holds(s.cut.upto(), tx));

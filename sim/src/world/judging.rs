@@ -7,6 +7,9 @@ impl World {
     pub(super) fn judge_commit(&mut self, process: &mut Process, table: Tab, before: Option<&TableState>, commit: &Commit) {
         let state = &commit.state;
         let history = self.history.clone();
+        if state.cut.upto().intervals().any(|(_, held)| held.len() > 1) {
+            self.count("stored-with-a-hole");
+        }
         // A claim of a table without a state says nothing of where its copy begins.
         if self.memory.bases[table].as_ref() != Some(&state.base) && state.commit.number > 0 {
             // Where nothing compares, a life that found no beginning begins anew over an older one's that came late.
@@ -59,6 +62,9 @@ impl World {
         verdicts.push(("never-ahead-of-source", starting::never_ahead_of_source(state.cut.upto(), &end)));
         let upto = state.cut.upto();
         verdicts.push(("position-names-finished-transactions", durability::position_names_finished_transactions(&history, upto)));
+        let told = [&self.source.told, &self.source.floor, &state.base, &self.source.acknowledged];
+        let named = durability::position_names_ended_transactions(&history, upto, &told);
+        verdicts.push(("position-names-finished-transactions", named));
         let inside = &self.source.told_inside;
         verdicts.push((
             "empty-transactions-do-not-confirm",
@@ -187,7 +193,8 @@ impl World {
         // Several streams, another numbering and short lists of ancestors make a later name right.
         let all_count = self.plan.tables[table].on_truncate != kernel::config::OnTruncate::Ignore;
         let lists_are_long = self.plan.config.ancestor_runs_max >= 16;
-        let exact = self.history.streams.len() == 1 && self.source.server == 0 && lists_are_long && all_count;
+        let exact =
+            self.history.streams.len() == 1 && !self.history.sets && self.source.server == 0 && lists_are_long && all_count;
         let (Some(record), Some(entry)) = (self.record.clone(), self.entry(table).cloned()) else { return };
         // A keepalive between two transactions may be told in one reading and not in another.
         let quiet = record.quiet.offset(&self.history.streams[0]).0;

@@ -92,7 +92,7 @@ impl RowsByKey for MemorySource {
 
 pub(super) fn identity(log: &Log) -> LogIdentity {
     let streams = log.end.streams().map(|(stream, _)| (stream.clone(), log.identity.clone())).collect();
-    LogIdentity { streams, coordinates: Some(log.identity.clone()) }
+    LogIdentity { streams, coordinates: Some(log.identity.clone()), ..LogIdentity::default() }
 }
 
 fn shown(log: &Log) -> usize {

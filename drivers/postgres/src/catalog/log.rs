@@ -46,7 +46,11 @@ pub(crate) async fn identify(connection: &mut Connection) -> Result<Log, WireErr
 
 fn identity(system: &str, timeline: &str, database: &str) -> LogIdentity {
     let identity = Identity::from(format!("system {system}, timeline {timeline}, database {database}").as_str());
-    LogIdentity { streams: [(StreamName::from(""), identity.clone())].into(), coordinates: Some(identity) }
+    LogIdentity {
+        streams: [(StreamName::from(""), identity.clone())].into(),
+        coordinates: Some(identity),
+        ..LogIdentity::default()
+    }
 }
 
 /// In a transaction with one snapshot: of that one, if it is the first that needs it.

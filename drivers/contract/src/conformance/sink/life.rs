@@ -238,7 +238,11 @@ impl<'a> Life<'a> {
 /// The log that the kit's states are of.
 pub(super) fn identity() -> LogIdentity {
     let identity = Identity::from("the kit's log");
-    LogIdentity { streams: [(StreamName::from(""), identity.clone())].into(), coordinates: Some(identity) }
+    LogIdentity {
+        streams: [(StreamName::from(""), identity.clone())].into(),
+        coordinates: Some(identity),
+        ..LogIdentity::default()
+    }
 }
 
 /// Commits `(incarnation, number)` as a lineage.
