@@ -51,6 +51,7 @@ const WALLS: &[Wall] = &[
         ours: &["kernel"],
         others: Only(&["arrow-*", "hashbrown", "serde", "serde_json", "strsim", "thiserror", "twox-hash"]),
     },
+    Wall { of: "trace", ours: &["kernel"], others: Only(&["serde", "serde_json", "thiserror", "twox-hash"]) },
     Wall { of: "contract", ours: &["kernel", "rows"], others: AllBut(RUNTIMES) },
     Wall { of: "spec", ours: &[], others: AllBut(RUNTIMES) },
     // The pump speaks the contract's words, but it runs on any runtime.
