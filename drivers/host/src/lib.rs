@@ -2,7 +2,7 @@
 //!
 //! There is one orchestration. A single process runs the same coordinator and worker as a cluster does, over a link in memory;
 //! nothing here decides about rows. `plan` turns a pipeline file into what the kernel and the drivers are told, `run` drives it,
-//! `report` is what people see, `endpoints` is what programs see; `survey` looks at what a run would do, without doing it.
+//! `report` is what people see, `endpoints` is what programs see, `traced` what machines see; `survey` looks at what a run would do, without doing it.
 
 mod again;
 mod chunks;
@@ -15,7 +15,9 @@ mod run;
 mod schemas;
 mod stored;
 pub mod survey;
+mod traced;
 
 pub use endpoints::Endpoints;
 pub use report::{Report, SnapshotReport, TableReport};
 pub use run::{Control, Drivers, Ended, Run, open, open_sink, open_source, reason_message};
+pub use traced::Trace;

@@ -56,7 +56,7 @@ const WALLS: &[Wall] = &[
     Wall { of: "spec", ours: &[], others: AllBut(RUNTIMES) },
     // The pump speaks the contract's words, but it runs on any runtime.
     Wall { of: "pump", ours: &["kernel", "rows", "contract"], others: AllBut(RUNTIMES) },
-    Wall { of: "host", ours: &["kernel", "rows", "contract", "spec", "pump"], others: AllBut(&["madsim"]) },
+    Wall { of: "host", ours: &["kernel", "rows", "trace", "contract", "spec", "pump"], others: AllBut(&["madsim"]) },
     Wall { of: "sim", ours: &["kernel", "rows", "trace", "pump", "fault-scenarios"], others: AllBut(&["tokio"]) },
     Wall { of: "fault-scenarios", ours: &[], others: Only(&["serde"]) },
     // An independent judge uses nothing of what it judges.
