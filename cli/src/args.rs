@@ -138,6 +138,10 @@ pub(crate) struct RunArgs {
     /// Where /metrics, /statusz, /healthz and /readyz are served: an address, or 'off' [default: 127.0.0.1:9464]
     #[arg(long, value_parser = parse_listen)]
     pub(crate) listen: Option<Listen>,
+
+    /// Write what the machines hear and say into a new file, to be replayed elsewhere: no rows, and keys as hashes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

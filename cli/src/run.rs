@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use contract::{Error, Kind};
-use host::{Ended, Endpoints, Report, Run};
+use host::{Ended, Endpoints, Report, Run, Trace};
 use kernel::coordinator::Operator;
 use serde_json::json;
 
@@ -46,14 +46,18 @@ pub(crate) async fn run(args: &RunArgs, output: OutputFormat) -> Result<Answer, 
     }
     Ok(match end {
         Ok(ended) => ended_answer(&ended, begun.elapsed()),
-        Err(why) => interrupted_answer(why, &run.control().report()),
+        Err(why) => {
+            run.leave().await;
+            interrupted_answer(why, &run.control().report())
+        }
     })
 }
 
 async fn start(pipeline: &Loaded, args: &RunArgs) -> Result<Run, Error> {
+    let trace = args.trace.as_deref().map(Trace::create).transpose()?;
     let endpoints = listen(args.listen).await?;
     let drivers = host::open(&pipeline.spec, &drivers::registry()).await?;
-    let run = Run::start(&pipeline.spec, drivers, args.until_current)?;
+    let run = Run::start_traced(&pipeline.spec, drivers, args.until_current, trace)?;
     if let Some(endpoints) = endpoints {
         if let Some(address) = endpoints.address() {
             tracing::info!(%address, "serving /metrics, /statusz, /healthz, /readyz");

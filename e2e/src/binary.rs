@@ -36,6 +36,12 @@ impl Binary {
     }
 }
 
+/// The program that replays what a run wrote down.
+pub fn simulator() -> &'static Path {
+    static SIMULATOR: LazyLock<PathBuf> = LazyLock::new(|| named_by("URUTAU_SIM").unwrap_or_else(|| build("sim", &[])));
+    &SIMULATOR
+}
+
 /// The Python that has the independent readers.
 pub fn python() -> &'static Path {
     static PYTHON: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -65,19 +71,23 @@ fn find_or_build(variable: &str, name: &str, options: &[&str]) -> PathBuf {
         // Into a file of its own, since both builds are called the same and tests run side by side.
         static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock();
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--locked", "-p", "urutau", "--message-format", "json-render-diagnostics"])
-            .args(options)
-            .current_dir(root())
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .expect("cargo starts");
-        assert!(built.status.success(), "cargo build -p urutau {options:?} failed");
-        let made = executable(&built.stdout);
+        let made = build("urutau", options);
         let kept = made.with_file_name(format!("urutau-{name}-{}", std::process::id()));
         std::fs::copy(&made, &kept).expect("the binary can be copied");
         kept
     })
+}
+
+fn build(package: &str, options: &[&str]) -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "-p", package, "--message-format", "json-render-diagnostics"])
+        .args(options)
+        .current_dir(root())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .expect("cargo starts");
+    assert!(built.status.success(), "cargo build -p {package} {options:?} failed");
+    executable(&built.stdout)
 }
 
 /// The executable that cargo says it made.

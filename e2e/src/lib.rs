@@ -19,7 +19,7 @@ pub mod shop;
 pub mod shop_copy;
 mod waiting;
 
-pub use binary::{Binary, python, root};
+pub use binary::{Binary, python, root, simulator};
 pub use changes::{Change, Changes};
 pub use desk::{Desk, TABLES_OF_THE_QUICKSTART};
 pub use process::{Ended, Process, Signal};

@@ -220,6 +220,8 @@ bugs! {
     AheadNotNoted => "ahead-within-its-fence",
     /// The next commit says that no key is ahead any more, wherever it stands.
     AheadClearedTooEarly => "ahead-within-its-fence",
+    /// What was read for an open checkpoint goes on waiting for the log when that has closed.
+    ClosedWaitsForFence => "every-wait-has-an-exit",
     /// A value that was not sent becomes nothing.
     NullForAbsent => "absent-value-never-stored",
 }

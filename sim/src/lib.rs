@@ -10,6 +10,7 @@ pub mod oracle;
 pub mod plan;
 pub mod planted;
 pub mod process;
+pub mod production;
 pub mod schedule;
 pub mod shrink;
 pub mod sinks;

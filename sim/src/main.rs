@@ -2,6 +2,8 @@
 #![expect(clippy::print_stdout, reason = "a command line program speaks to its user")]
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,12 +12,12 @@ use kernel::planted::PlantedBug;
 use sim::engine::{self, Report};
 use sim::oracle::Violation;
 use sim::shrink::shrink;
-use sim::{exhaustive, files, planted};
+use sim::{exhaustive, files, planted, production};
 
 const USAGE: &str = "\
 explore --seeds N [--base S] [--hashes] [--bug NAME]   run seeds, tell what broke; --hashes: seed, inputs and hash of each
 explore --minutes N                                    run fresh seeds; what breaks is shrunk into regressions/
-replay FILE | --seed S [--bug NAME] [--everything]     play a scenario or a seed and tell what happens
+replay FILE | --seed S [--bug NAME] [--everything]     play a scenario or a seed and tell what happens; or what `urutau run --trace` wrote
 record --seed S [--bug NAME]                           print a seed's run as a scenario
 shrink --seed S | --bug NAME [--seeds N] [--base S]    the smallest scenario of what a seed finds
 planted                                                what finds each planted bug: the table of docs/simulation.md
@@ -159,7 +161,11 @@ fn shrink_run(arguments: &Arguments) -> Result<ExitCode, String> {
 
 fn replay(arguments: &Arguments) -> Result<ExitCode, String> {
     let everything = arguments.0.iter().any(|a| a == "--everything");
-    let (scenario, bug) = match arguments.0.first().filter(|word| !word.starts_with("--")) {
+    let named = arguments.0.first().filter(|word| !word.starts_with("--"));
+    if let Some(trace) = named.map(|file| trace_in(Path::new(file))).transpose()?.flatten() {
+        return replay_trace(trace, arguments.bug()?, everything);
+    }
+    let (scenario, bug) = match named {
         Some(file) => (files::read(Path::new(file))?.1, arguments.bug()?),
         None => {
             let seed = match std::env::var("SIM_SEED") {
@@ -187,6 +193,33 @@ fn replay(arguments: &Arguments) -> Result<ExitCode, String> {
         }
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The file, if it begins like a trace.
+fn trace_in(file: &Path) -> Result<Option<BufReader<File>>, String> {
+    let read = |error: std::io::Error| format!("{}: {error}", file.display());
+    let mut reader = BufReader::new(File::open(file).map_err(read)?);
+    let is_trace = production::is_trace(reader.fill_buf().map_err(read)?);
+    Ok(is_trace.then_some(reader))
+}
+
+/// What a process in production wrote. The exit code says what came of it.
+fn replay_trace(trace: BufReader<File>, bug: Option<PlantedBug>, everything: bool) -> Result<ExitCode, String> {
+    let replayed = production::replay(trace, bug, everything, |line| println!("{line}"));
+    for waiting in &replayed.waiting {
+        println!("it waits for {waiting}");
+    }
+    if !replayed.by.is_empty() {
+        println!("written by {}, {} steps replayed", replayed.by, replayed.steps);
+    }
+    match &replayed.end {
+        Ok(_) => println!("the machines did the same, and every rule was kept"),
+        Err(stopped) if replayed.exit_code() == 3 => {
+            println!("the machines did the same, and every rule was kept, up to here\n{stopped}");
+        }
+        Err(stopped) => println!("{stopped}"),
+    }
+    Ok(ExitCode::from(replayed.exit_code()))
 }
 
 fn planted(arguments: &Arguments) -> Result<ExitCode, String> {

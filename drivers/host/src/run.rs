@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::env::TokioEnv;
 use crate::plan;
 use crate::report::{Report, Reporter};
+use crate::traced::{END_WAIT_MAX, LEAVE_WAIT_MAX, Trace, Written};
 
 /// The drivers of a pipeline, open.
 pub struct Drivers {
@@ -56,6 +57,7 @@ pub struct Run {
     reporter: Arc<Reporter>,
     task: JoinHandle<StopReason>,
     watch: JoinHandle<()>,
+    trace: Option<Written>,
 }
 
 /// How often the source is asked what it keeps for this pipeline.
@@ -93,6 +95,11 @@ pub struct Control {
 impl Run {
     /// Begins.
     pub fn start(pipeline: &Pipeline, drivers: Drivers, until_current: bool) -> Result<Self, Error> {
+        Self::start_traced(pipeline, drivers, until_current, None)
+    }
+
+    /// Begins, and writes down what its machines hear and say.
+    pub fn start_traced(pipeline: &Pipeline, drivers: Drivers, until_current: bool, trace: Option<Trace>) -> Result<Self, Error> {
         let plans = plan::tables(pipeline)?;
         let config = plan::config(pipeline, drivers.sink.capabilities(), drivers.source.as_ref(), until_current)?;
         let reporter = Arc::new(Reporter::new(&pipeline.name));
@@ -105,8 +112,9 @@ impl Run {
         let env = TokioEnv::new(drivers.source, drivers.sink, plans, follows_schemas, rows_per_read, reporter.clone());
         let env = Arc::new(env);
         let (operators, asked) = mpsc::channel(64);
-        let task = tokio::spawn(pump::run(env, config, Asked(asked)));
-        Ok(Self { operators, reporter, task, watch })
+        let (witness, trace) = trace.map(Trace::begin).unzip();
+        let task = tokio::spawn(pump::run(env, config, Asked(asked), witness));
+        Ok(Self { operators, reporter, task, watch, trace })
     }
 
     /// A handle for others.
@@ -122,7 +130,18 @@ impl Run {
             Ok(reason) => reason,
             Err(error) => StopReason::Violation { rule: "nothing-panics", dump: error.to_string() },
         };
+        if let Some(trace) = self.trace.take() {
+            trace.whole(END_WAIT_MAX).await;
+        }
         Ended { reason, tables: self.reporter.tables(), report: self.reporter.report() }
+    }
+
+    /// Ends it where it stands, as the end of the process would, but with what its trace has up to here.
+    pub async fn leave(&mut self) {
+        self.task.abort();
+        if let Some(trace) = self.trace.take() {
+            trace.whole(LEAVE_WAIT_MAX).await;
+        }
     }
 }
 

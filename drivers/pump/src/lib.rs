@@ -15,6 +15,7 @@ mod intake;
 mod lanes;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,16 +31,27 @@ use rows::Netted;
 use rows::store::RowStore;
 
 pub use env::{Chunk, ChunkEvent, Commit, Env, Failure, Notice, OpenedLog, RowsAgain, RowsWanted, SnapshotChunk, SnapshotRead};
+pub use witness::Witness;
 
 use carry::Answer;
 use intake::Divided;
 use lanes::{Lane, Lanes};
 
-/// Runs one life of a pipeline until it stops, and says why it did.
-pub async fn run<E: Env>(env: Arc<E>, config: Config, operators: impl Stream<Item = Operator> + Send + Unpin) -> StopReason {
-    let coordinator = Coordinator::new(env.now(), config);
+/// Runs one life of a pipeline until it stops, and says why it did. A witness sees all that its machines hear and say.
+pub async fn run<E: Env>(
+    env: Arc<E>,
+    config: Config,
+    operators: impl Stream<Item = Operator> + Send + Unpin,
+    mut witness: Option<Box<dyn Witness>>,
+) -> StopReason {
+    let now = env.now();
+    if let Some(witness) = &mut witness {
+        witness.begins(now, &config);
+    }
+    let coordinator = Coordinator::new(now, config);
     let mut pump = Pump {
         env,
+        witness,
         coordinator,
         worker: Worker::new(),
         facts: VecDeque::new(),
@@ -61,6 +73,7 @@ enum Fact {
 
 struct Pump<E: Env> {
     env: Arc<E>,
+    witness: Option<Box<dyn Witness>>,
     coordinator: Coordinator,
     worker: Worker,
     facts: VecDeque<Fact>,
@@ -80,6 +93,9 @@ impl<E: Env> Pump<E> {
         let mut operators_left = true;
         loop {
             self.step();
+            if let Some(witness) = &mut self.witness {
+                witness.settle(self.stopped.is_some()).await;
+            }
             if let Some(reason) = self.stopped.take() {
                 // Acknowledgements that were given still reach the source; nothing else is waited for.
                 self.lanes.run_out(&Lane::Acknowledgements).await;
@@ -98,9 +114,20 @@ impl<E: Env> Pump<E> {
     fn step(&mut self) {
         self.drain();
         while let Some(fact) = self.facts.pop_front() {
+            let now = self.env.now();
             match fact {
-                Fact::Coordinator(input) => self.coordinator.handle_input(self.env.now(), input),
-                Fact::Worker(input) => self.worker.handle_input(input),
+                Fact::Coordinator(input) => {
+                    if let Some(witness) = &mut self.witness {
+                        witness.hears(now, &input);
+                    }
+                    self.coordinator.handle_input(now, input);
+                }
+                Fact::Worker(input) => {
+                    if let Some(witness) = &mut self.witness {
+                        witness.worker_hears(now, &input);
+                    }
+                    self.worker.handle_input(input);
+                }
             }
             self.drain();
         }
@@ -113,9 +140,15 @@ impl<E: Env> Pump<E> {
 
     fn drain(&mut self) {
         while let Some(output) = self.coordinator.poll_output() {
+            if let Some(witness) = &mut self.witness {
+                witness.says(&output);
+            }
             self.carry_out(output);
         }
         while let Some(output) = self.worker.poll_output() {
+            if let Some(witness) = &mut self.witness {
+                witness.worker_says(&output);
+            }
             self.carry_out_for_worker(output);
         }
     }

@@ -51,12 +51,13 @@ const WALLS: &[Wall] = &[
         ours: &["kernel"],
         others: Only(&["arrow-*", "hashbrown", "serde", "serde_json", "strsim", "thiserror", "twox-hash"]),
     },
+    Wall { of: "trace", ours: &["kernel"], others: Only(&["serde", "serde_json", "thiserror", "twox-hash"]) },
     Wall { of: "contract", ours: &["kernel", "rows"], others: AllBut(RUNTIMES) },
     Wall { of: "spec", ours: &[], others: AllBut(RUNTIMES) },
     // The pump speaks the contract's words, but it runs on any runtime.
     Wall { of: "pump", ours: &["kernel", "rows", "contract"], others: AllBut(RUNTIMES) },
-    Wall { of: "host", ours: &["kernel", "rows", "contract", "spec", "pump"], others: AllBut(&["madsim"]) },
-    Wall { of: "sim", ours: &["kernel", "rows", "pump", "fault-scenarios"], others: AllBut(&["tokio"]) },
+    Wall { of: "host", ours: &["kernel", "rows", "trace", "contract", "spec", "pump"], others: AllBut(&["madsim"]) },
+    Wall { of: "sim", ours: &["kernel", "rows", "trace", "pump", "fault-scenarios"], others: AllBut(&["tokio"]) },
     Wall { of: "fault-scenarios", ours: &[], others: Only(&["serde"]) },
     // An independent judge uses nothing of what it judges.
     Wall { of: "e2e", ours: &[], others: AllBut(&["madsim"]) },

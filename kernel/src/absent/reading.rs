@@ -50,6 +50,11 @@ impl Rereading {
         self.asked.is_some()
     }
 
+    /// The checkpoint that an answer waits for.
+    pub(crate) fn holds_for(&self) -> Option<CheckpointNumber> {
+        self.held.as_ref().map(|held| held.checkpoint)
+    }
+
     /// Rows in the row store that it holds.
     pub(crate) fn rows_held(&self) -> u64 {
         self.held.iter().filter_map(|held| held.rows).map(|rows| u64::from(rows.rows)).sum()

@@ -30,13 +30,10 @@ enum Verdict {
     Take,
 }
 
-/// What stands for a change that is not a row in a transaction's digest: it must be told from no change at all.
-const EVENT_DIGEST: Digest = Digest { count: 1, hash: 0x9E37_79B9_7F4A_7C15 };
-
 impl<'a> Change<'a> {
     /// A change that is no row.
     pub(crate) fn event(table: &'a TableName, transaction: &'a Transaction, at: Coordinate) -> Self {
-        Self { table, transaction, first: at, last: at, digest: EVENT_DIGEST }
+        Self { table, transaction, first: at, last: at, digest: Digest::EVENT }
     }
 }
 

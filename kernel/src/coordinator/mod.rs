@@ -228,6 +228,10 @@ impl Coordinator {
             self.fill_holes();
             self.sweep_what_is_complete();
             self.close_what_is_due();
+            // What closed just now takes what was read for it as it is, though nothing else happens any more.
+            if !crate::planted::planted!(self.config, ClosedWaitsForFence) {
+                self.fill_holes();
+            }
             self.store_missing_bases();
             self.halt_what_lacks_values();
             self.read_rows_again();

@@ -20,7 +20,19 @@ impl Coordinator {
             let dump = format!("{name}: (holes, keys) are {:?}, the bounds {:?}", table.open.absent.len(), self.config.absent);
             return broken("absent-keys-bounded", dump);
         }
-        Ok(())
+        self.what_is_closed_waits_for_no_fence(name, table)
+    }
+
+    /// An answer waits for the log only while its checkpoint is open: one that is closed takes it as it is, and nothing else need come.
+    fn what_is_closed_waits_for_no_fence(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
+        let held = table.rereading.holds_for();
+        match table.closed.iter().find(|point| held == Some(point.number)) {
+            Some(point) => {
+                let dump = format!("{name}: checkpoint {:?} is closed, and an answer for it is not taken", point.number);
+                broken("every-wait-has-an-exit", dump)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Also the edge of a write.

@@ -128,6 +128,7 @@ fn life() -> Pump<World> {
     let log = Mutex::new(Some(Chunk { batches: vec![of], events, ..Chunk::default() }));
     let config = Config::new(BTreeMap::from([(TableName::from("shop.t"), TableConfig::new())]));
     let mut pump = Pump {
+        witness: None,
         env: Arc::new(World { log }),
         coordinator: Coordinator::new(Time(0), config),
         worker: Worker::new(),

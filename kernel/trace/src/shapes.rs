@@ -1,0 +1,428 @@
+//! What the machines' own types look like in a trace: one list of fields for telling and for reading, so that nothing that a
+//! machine is told can be left out, and no new field be forgotten.
+
+use std::fmt::Write as _;
+
+use kernel::config::{
+    AbsentLimits, CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig,
+};
+use kernel::coordinator::{ChunkAnswer, HeldBatch, Input, LogEvent, Operator, RowRange, RowsAnswer, Told, Touched, Visibility};
+use kernel::id::{
+    AttemptId, BatchId, Bound, CommandId, CommitId, EncodedKey, Identity, Incarnation, Session, StreamName, TableName, Token,
+    TransactionName, Version,
+};
+use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
+use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transaction};
+use kernel::state::{PipelineState, TableState};
+use kernel::time::{Duration, Time};
+use kernel::worker::NetOutcome;
+
+use crate::text::{Parse, Say, Text, Words, Wrong, push_number};
+use crate::veil::{Of, changes};
+
+// ---- single words
+
+macro_rules! names {
+    ($($name:ident),*) => { $(
+        impl Say for $name {
+            fn say(&self, text: &mut Text) {
+                text.any_word(|out| out.push_str(self.as_str()));
+            }
+        }
+
+        impl Parse for $name {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                words.word().map(|word| Self::from(&*word))
+            }
+        }
+    )* };
+}
+names!(TableName, StreamName, TransactionName);
+
+macro_rules! veiled_names {
+    ($($name:ident $of:expr),*) => { $(
+        impl Say for $name {
+            fn say(&self, text: &mut Text) {
+                let name = text.veil.name($of, self.as_str());
+                text.any_word(|out| out.push_str(&name));
+            }
+        }
+
+        impl Parse for $name {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                words.word().map(|word| Self::from(&*word))
+            }
+        }
+    )* };
+}
+veiled_names!(Identity Of::Identity, Bound Of::Bound, Token Of::Token);
+
+/// A text for people, or a schema: no machine decides by what is in it.
+impl Say for String {
+    fn say(&self, text: &mut Text) {
+        let shown = text.veil.text(self);
+        text.any_word(|out| out.push_str(&shown));
+    }
+}
+
+impl Parse for String {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.word().map(std::borrow::Cow::into_owned)
+    }
+}
+
+impl Say for EncodedKey {
+    fn say(&self, text: &mut Text) {
+        let hash = text.veil.hash(Of::Key, self.as_bytes());
+        text.pieces(|out| {
+            let _ = match hash {
+                Some(hash) => write!(out, "k{hash:016x}"),
+                None => write!(out, "{self:?}"),
+            };
+        });
+    }
+}
+
+impl Parse for EncodedKey {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("key", |word| {
+            let digits = word.strip_prefix('k').filter(|digits| digits.is_ascii() && digits.len() % 2 == 0)?;
+            let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+            let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+            Some(Self::from(bytes?.as_slice()))
+        })
+    }
+}
+
+macro_rules! plain_numbers {
+    ($($number:ident),*) => { $(
+        impl Say for $number {
+            fn say(&self, text: &mut Text) {
+                self.0.say(text);
+            }
+        }
+
+        impl Parse for $number {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                Parse::parse(words).map(Self)
+            }
+        }
+    )* };
+}
+plain_numbers!(Incarnation, BatchId, Session, Time, Duration, Version);
+
+macro_rules! ids {
+    ($($id:ident $letter:literal),*) => { $(
+        impl Say for $id {
+            fn say(&self, text: &mut Text) {
+                text.pieces(|out| {
+                    out.push_str($letter);
+                    push_number(out, self.incarnation.0.into());
+                    out.push('.');
+                    push_number(out, self.number);
+                });
+            }
+        }
+
+        impl Parse for $id {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                words.read(concat!("'", $letter, "LIFE.NUMBER'"), |word| {
+                    let (life, number) = word.strip_prefix($letter)?.split_once('.')?;
+                    Some(Self { incarnation: Incarnation(life.parse().ok()?), number: number.parse().ok()? })
+                })
+            }
+        }
+    )* };
+}
+ids!(CommandId "#", CommitId "c", AttemptId "a");
+
+impl Say for Coordinate {
+    fn say(&self, text: &mut Text) {
+        text.pieces(|out| {
+            push_number(out, self.major);
+            out.push('.');
+            push_number(out, self.minor.into());
+        });
+    }
+}
+
+impl Parse for Coordinate {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("coordinate", |word| {
+            let (major, minor) = word.split_once('.')?;
+            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+        })
+    }
+}
+
+impl Say for Transaction {
+    fn say(&self, text: &mut Text) {
+        text.any_word(|out| {
+            out.push_str(self.stream.as_str());
+            out.push('@');
+            push_number(out, self.at.0);
+        });
+    }
+}
+
+impl Parse for Transaction {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("transaction", |word| {
+            let (stream, at) = word.rsplit_once('@')?;
+            Some(Self { stream: stream.into(), at: Offset(at.parse().ok()?) })
+        })
+    }
+}
+
+impl Say for Position {
+    fn say(&self, text: &mut Text) {
+        text.any_word(|out| {
+            let _ = write!(out, "{self}");
+        });
+    }
+}
+
+impl Parse for Position {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("position", |word| word.parse().ok())
+    }
+}
+
+impl Say for RowRange {
+    fn say(&self, text: &mut Text) {
+        text.pieces(|out| {
+            push_number(out, self.batch.0);
+            out.push(':');
+            push_number(out, self.rows.start.into());
+            out.push_str("..");
+            push_number(out, self.rows.end.into());
+        });
+    }
+}
+
+impl Parse for RowRange {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("range of rows", |word| {
+            let (batch, rows) = word.split_once(':')?;
+            let (start, end) = rows.split_once("..")?;
+            Some(Self { batch: BatchId(batch.parse().ok()?), rows: start.parse().ok()?..end.parse().ok()? })
+        })
+    }
+}
+
+/// The count; with the sum where it is not that of so many changes that are no rows.
+impl Say for Digest {
+    fn say(&self, text: &mut Text) {
+        let digest = text.veil.digest(*self);
+        text.pieces(|out| {
+            push_number(out, digest.count);
+            if digest != changes(digest.count) {
+                let _ = write!(out, "+{:x}", digest.hash);
+            }
+        });
+    }
+}
+
+impl Parse for Digest {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        words.read("digest", |word| match word.split_once('+') {
+            None => word.parse().ok().map(changes),
+            Some((count, hash)) => Some(Self { count: count.parse().ok()?, hash: u64::from_str_radix(hash, 16).ok()? }),
+        })
+    }
+}
+
+// ---- what is stored, in its stored form
+
+macro_rules! stored {
+    ($($state:ident $veil:ident),*) => { $(
+        impl Say for $state {
+            fn say(&self, text: &mut Text) {
+                let state = text.veil.$veil(self);
+                // Numbers, names and lists of them: there is nothing that could not be told.
+                let json = serde_json::to_string(&state).unwrap_or_default();
+                text.word(&json);
+            }
+        }
+
+        impl Parse for $state {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                let json = words.json()?;
+                serde_json::from_str(json).map_err(|error| words.wrong(format!("a stored state can't be read: {error}")))
+            }
+        }
+    )* };
+}
+stored!(TableState table_state, PipelineState pipeline_state);
+
+// ---- what is made of others
+
+/// `struct Name { field "label", ... }`, or `enum Name { Variant "word" { field "label", ... }, Variant "word" (of), ... }`. A field
+/// without a label stands by itself; `(LINES)` behind the name: in a list each one has a line of its own.
+macro_rules! shape {
+    (struct $type:ident $(($lines:ident))? { $($field:ident $($label:literal)?),* $(,)? }) => {
+        impl Say for $type {
+            $(const $lines: bool = true;)?
+
+            fn say(&self, text: &mut Text) {
+                let Self { $($field),* } = self;
+                $( $(text.word($label);)? $field.say(text); )*
+            }
+        }
+
+        impl Parse for $type {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                $( $(words.label($label)?;)? let $field = Parse::parse(words)?; )*
+                Ok(Self { $($field),* })
+            }
+        }
+    };
+    (enum $type:ident $(($lines:ident))? {
+        $($variant:ident $word:literal $({ $($field:ident $($label:literal)?),* })? $(($inner:ident))?),* $(,)?
+    }) => {
+        impl Say for $type {
+            $(const $lines: bool = true;)?
+
+            fn say(&self, text: &mut Text) {
+                match self {
+                    $( Self::$variant $({ $($field),* })? $(($inner))? => {
+                        text.word($word);
+                        $( $( $(text.word($label);)? $field.say(text); )* )?
+                        $( $inner.say(text); )?
+                    } )*
+                }
+            }
+        }
+
+        impl Parse for $type {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                let word = words.word()?;
+                match &*word {
+                    $( $word => {
+                        $( $( $(words.label($label)?;)? let $field = Parse::parse(words)?; )* )?
+                        $( let $inner = Parse::parse(words)?; )?
+                        Ok(Self::$variant $({ $($field),* })? $(($inner))?)
+                    } )*
+                    _ => {
+                        let known = [$($word),*].join(", ");
+                        Err(words.wrong(format!("'{word}' is none of {known}")))
+                    }
+                }
+            }
+        }
+    };
+}
+
+shape! { enum Input {
+    PipelineStateRead "record-read" { id, state "record", token "token" },
+    PipelineStateStored "record-stored" { id, outcome },
+    TableRecovered "table-recovered" { id, table, state "state", token "token" },
+    LogOpened "log-opened" { id, session "session", identity "of", floor "from", end "to" },
+    LogRead "log-read" { id, finished "finished", batches "batches", events "events" },
+    LogFailed "log-failed" { id, failure },
+    RangesPlanned "ranges-planned" { id, bounds },
+    ChunkRead "chunk-read" { id, chunk },
+    VisibilityRead "visibility-read" { id, visibility },
+    RowsRead "rows-read" { id, answer },
+    Written "written" { attempt, outcome },
+    Committed "committed" { id, table, outcome },
+    Resolved "resolved" { id, table, found "found", token "token" },
+    Failed "failed" { id, why },
+    Refused "refused" { id, why },
+    Operator "person" (operator),
+    Timeout "time",
+} }
+
+shape! { enum Operator {
+    Pause "pauses" (table),
+    Resume "resumes" (table),
+    Skip "skips" (table),
+    Release "releases" (table),
+    Resnapshot "resnapshots" (table),
+    Drain "drains",
+} }
+
+shape! { enum LogEvent (LINES) {
+    Rows "rows" { table, transaction, rows, bytes, first, last, digest, touched },
+    Truncated "truncated" { table, transaction, coordinate, by },
+    Schema "schema" { table, transaction, coordinate, schema, by },
+    Refused "refused" { table, transaction, coordinate, why },
+    Ended "ended" { transaction, upto },
+    Keepalive "keepalive" { upto },
+} }
+
+shape! { struct HeldBatch { batch, rows "rows", bytes "bytes" } }
+shape! { struct Touched { by, keys, told } }
+shape! { enum Told { Whole "whole", Gone "gone", Part "part", PartOfMoved "part-of-moved", PartOfNew "part-of-new" } }
+shape! { struct Visibility { proven "proven", unfinished "unfinished" } }
+shape! { struct ChunkAnswer {
+    rows, end "up-to", visibility, fence "fence", schema "schema", identity "of", keys "keys",
+} }
+shape! { struct RowsAnswer { rows, gone "gone", visibility, fence "fence", identity "of", keys "keys" } }
+shape! { struct LogIdentity { streams, coordinates "numbered-by" } }
+
+shape! { enum StoreOutcome {
+    Stored "stored" { token },
+    Conflict "conflict" { found, token },
+    Unknown "unknown" { why },
+} }
+shape! { enum CommitOutcome {
+    Durable "durable" { token },
+    Conflict "conflict" { found, token },
+    Unknown "unknown" { why },
+    Superseded "superseded",
+    Rejected "rejected" { why },
+    Transient "transient" { why },
+} }
+shape! { enum WriteOutcome { Written "written", Rejected "rejected" { why }, Transient "transient" { why } } }
+shape! { enum NetOutcome { Netted "netted" { rows "rows", images "images", keys "keys" }, Rejected "rejected" { why } } }
+shape! { enum LogFailure {
+    SessionLost "session-lost" { why },
+    Poison "poison" { why },
+    PositionLost "position-lost" { why },
+    Config "config" { why },
+} }
+
+// ---- the configuration
+
+shape! { struct CheckpointLimits { age "age", rows "rows", bytes "bytes" } }
+shape! { struct Retry { first "first", most "most", give_up_after "give-up-after" } }
+shape! { struct SnapshotLimits {
+    chunks_max "chunks", chunk_rows_max "chunk-rows", chunk_bytes_max "chunk-bytes", held_bytes_max "held-bytes",
+    touched_keys_max "touched-keys", visibility_interval "visibility",
+} }
+shape! { struct AbsentLimits {
+    keys_max "keys", holes_max "holes", read_bytes_max "read-bytes", ages "ages", attempts_max "attempts",
+} }
+shape! { struct TableConfig (LINES) {
+    join "join", keyed "keyed", state_with_data "state-with-data", on_truncate "truncate", on_error "error",
+    resnapshot "resnapshot",
+} }
+shape! { enum Join { Beginning "beginning", Now "now", Snapshot "snapshot" } }
+shape! { enum OnTruncate { Propagate "propagate", Ignore "ignore", Fail "fail" } }
+shape! { enum OnError { Halt "halt", Stop "stop" } }
+shape! { enum Resnapshot { WhenAsked "when-asked", AtStart "at-start" } }
+
+/// Each field in a line of its own. Where wrong rules can be planted there is a field more, which no trace has: so this is a list by
+/// hand, and a test holds it against what a configuration shows of itself.
+macro_rules! config {
+    ($($field:ident),* $(,)?) => {
+        impl Say for Config {
+            fn say(&self, text: &mut Text) {
+                $( text.new_line(); text.word(stringify!($field)); self.$field.say(text); )*
+            }
+        }
+
+        impl Parse for Config {
+            fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+                let mut config = Config::new(Default::default());
+                $( words.label(stringify!($field))?; config.$field = Parse::parse(words)?; )*
+                Ok(config)
+            }
+        }
+    };
+}
+config! {
+    checkpoint, record_interval, poll_interval, budget_bytes_max, read_bytes_max, retry, source_keeps_all, hold, validate_interval,
+    rewind_interval, ancestor_runs_max, recent_commits_max, until_current, source_reads_chunks, snapshot, absent, tables,
+}
