@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::{Checkpoint, Flight, Kind, Recent, Step, Table, only_streams_of};
 use crate::absent::ahead_after;
 use crate::config::Join;
-use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
+use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker, forged_state};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
 use crate::outcome::{CommitOutcome, WriteOutcome};
@@ -138,9 +138,18 @@ impl Coordinator {
             }
         }
         let command = CommandId { incarnation, number: 0 };
+        let used_up = point.last_sequence > Version::SEQUENCE_MAX;
         let (attempt, written, retry, ever_unknown, validated, found) = (None, false, None, false, false, None);
         let (step, since) = (Step::Write, self.now);
         table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, validated, found, since });
+        if used_up {
+            // Versions that began at zero again would lose against this life's older ones.
+            let why = format!(
+                "this life has numbered {} rows of the table, and versions go no further: start the pipeline again, then resume the table",
+                Version::SEQUENCE_MAX
+            );
+            return self.halt(name, why);
+        }
         self.issue(name, Step::Write);
     }
 
@@ -348,7 +357,7 @@ impl Coordinator {
             CommitOutcome::Durable { token } => self.durable(name, token),
             CommitOutcome::Conflict { found, token } => self.conflict(name, found.map(|s| *s), token),
             CommitOutcome::Unknown { why } => self.commit_unknown(name, why),
-            CommitOutcome::Superseded => self.supersede(self.incarnation.next()),
+            CommitOutcome::Superseded => self.supersede(self.incarnation.next().unwrap_or(self.incarnation)),
             CommitOutcome::Rejected { why } => self.halt(name, why),
             CommitOutcome::Transient { why } => self.again(name, Step::Commit, why),
         }
@@ -408,6 +417,10 @@ impl Coordinator {
     }
 
     fn conflict(&mut self, name: &TableName, found: Option<TableState>, token: Token) {
+        // The token stays as it is, so that nothing is ever committed upon it.
+        if let Some(what) = found.as_ref().and_then(TableState::impossible) {
+            return self.halt(name, forged_state(&what));
+        }
         let blind = planted!(self.config, ConflictRetriedBlindly);
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(flight) = &table.flight else { return };

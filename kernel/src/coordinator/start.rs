@@ -107,6 +107,9 @@ impl Coordinator {
                 format!("the pipeline's record has format {}, this urutau knows {FORMAT}: run a newer urutau", known.format);
             return self.stop(StopReason::Config { why });
         }
+        if let Some(what) = known.impossible() {
+            return self.stop(StopReason::Config { why: forged_record(&what) });
+        }
         if planted!(self.config, UnknownTakeTrusted) && self.incarnation > Incarnation(0) && known.incarnation == self.incarnation
         {
             self.record.adopt_read(known, token);
@@ -117,7 +120,15 @@ impl Coordinator {
     }
 
     fn take_incarnation(&mut self, known: PipelineState, token: Token) {
-        self.incarnation = known.incarnation.next();
+        let Some(next) = known.incarnation.next() else {
+            let why = format!(
+                "this pipeline has begun {} times, and its rows' versions know no later life. Begin anew with another pipeline name \
+                 and another target",
+                known.incarnation
+            );
+            return self.stop(StopReason::Config { why });
+        };
+        self.incarnation = next;
         let new = PipelineState { format: FORMAT, incarnation: self.incarnation, ..known };
         self.stage = Stage::Taking;
         self.record.adopt_read(new.clone(), token);
@@ -180,12 +191,17 @@ impl Coordinator {
         table.schema = state.as_ref().and_then(|s| s.schema.clone());
         table.stored = state;
         let Some(stored) = &table.stored else { return self.open_when_recovered() };
-        let (found, format) = (stored.incarnation, stored.format);
+        let (found, format, impossible) = (stored.incarnation, stored.format, stored.impossible());
         if format > FORMAT {
             let why = format!("table {name}: its state has format {format}, this urutau knows {FORMAT}: run a newer urutau");
             return self.stop(StopReason::Config { why });
         }
-        if found > self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
+        if let Some(what) = impossible {
+            let why = format!("table {name}: {}", forged_state(&what));
+            return self.stop(StopReason::Config { why });
+        }
+        // One of our own number is another life's, too: this one has written nothing yet.
+        if found >= self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
             self.mark("superseded-at-recovery");
             return self.supersede(found);
         }
@@ -393,7 +409,9 @@ impl Coordinator {
         table.taken = cut;
         table.blocked = None;
         table.base_due = base_due;
-        table.sequence = table.sequence.max(stored.as_ref().map_or(0, |s| s.sequence));
+        // An older life's rows are below this one's, whatever their numbers are.
+        let numbered = stored.as_ref().filter(|s| s.incarnation == incarnation).map_or(0, |s| s.sequence);
+        table.sequence = table.sequence.max(numbered);
         table.recent.clear();
         if let Some(state) = &stored {
             if state.commit.incarnation == incarnation {
@@ -497,6 +515,16 @@ impl Coordinator {
             }
         }
     }
+}
+
+/// What is said of a record whose numbers no life has written.
+pub(crate) fn forged_record(what: &str) -> String {
+    format!("the pipeline's record is not what urutau wrote: {what}. Restore it")
+}
+
+/// The same of a table's state.
+pub(crate) fn forged_state(what: &str) -> String {
+    format!("its state in the sink is not what urutau wrote: {what}. Restore it, or drop the table and let it be copied anew")
 }
 
 /// Does the start option decide where a table begins that has no state? Only where nothing is stored of it.
