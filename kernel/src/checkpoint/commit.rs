@@ -165,10 +165,18 @@ impl Coordinator {
 
     /// Where a table without rows stands becomes its first state.
     fn store_base(&mut self, name: &TableName) {
-        let coordinates = self.log.identity.coordinates.clone();
+        let (coordinates, server) = (self.log.identity.coordinates.clone(), self.log.server);
         let Some(table) = self.tables.get_mut(name) else { return };
         let (cut, before, schema) = (table.taken.clone(), table.taken.upto().clone(), table.schema.clone());
-        table.closed.push_back(Checkpoint { cut, before, schema, coordinates, kind: Kind::Base, ..Checkpoint::default() });
+        table.closed.push_back(Checkpoint {
+            cut,
+            before,
+            schema,
+            coordinates,
+            server,
+            kind: Kind::Base,
+            ..Checkpoint::default()
+        });
     }
 
     /// A table that has had no row yet has no state that the record could name, so it would hold the acknowledgement for ever.
@@ -532,6 +540,9 @@ impl Coordinator {
         let streams = flight.point.sweeps();
         let state = flight.new.clone();
         table.stored = Some(flight.new);
+        if flight.point.kind != Kind::Claim {
+            table.stored_by = flight.point.server;
+        }
         let discards = !core::mem::replace(&mut table.discarded, true);
         if let Some(attempt) = flight.attempt {
             self.push(Output::ReleaseStaged { table: name.clone(), attempt, delete: false });

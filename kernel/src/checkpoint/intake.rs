@@ -160,7 +160,7 @@ impl Coordinator {
             return self.mark("schema-known");
         }
         if table.open.taken > 0 {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
         table.begin_taking_of_log(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
@@ -282,7 +282,7 @@ impl Coordinator {
             table.taken.join_position(upto);
             let full = table.is_full(&self.config) && !table.open.absent.lacks();
             if full && table.taken.is_whole() && table.flight.is_none() && table.closed.is_empty() {
-                table.close(&self.log.identity);
+                table.close(&self.log);
             }
         }
         for (name, why) in otherwise {
@@ -301,7 +301,7 @@ impl Coordinator {
     /// Closes a table's open checkpoint.
     pub(crate) fn close(&mut self, name: &TableName) {
         if let Some(table) = self.tables.get_mut(name) {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
     }
 

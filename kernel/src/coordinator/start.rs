@@ -201,7 +201,8 @@ impl Coordinator {
             return self.stop(StopReason::Config { why });
         }
         // One of our own number is another life's, too: this one has written nothing yet.
-        if found >= self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
+        let shares = found == self.incarnation && !planted!(self.config, UnknownTakeTrusted);
+        if (found > self.incarnation || shares) && !planted!(self.config, StatesBeforeIncarnation) {
             self.mark("superseded-at-recovery");
             return self.supersede(found);
         }
@@ -276,6 +277,7 @@ impl Coordinator {
         let other_server = !first && self.log.identity.coordinates != identity.coordinates;
         if other_server {
             self.close_what_is_divided();
+            self.log.server += 1;
         }
         self.log.identity = identity;
         self.log.floor = floor.clone();
@@ -349,7 +351,10 @@ impl Coordinator {
 
     /// A table stands where its stored state says, judged by what can be streamed: at the start, and when it is set back.
     pub(crate) fn stand_at_stored(&mut self, name: &TableName, mut phase: Phase) {
-        let Some(table) = self.tables.get(name) else { return };
+        let server = self.log.server;
+        let Some(table) = self.tables.get_mut(name) else { return };
+        // Whatever this life has taken since is given up.
+        table.stored_by = server;
         let stored = table.stored.clone();
         let generation = table.generation();
         self.reset_snapshot(name, stored.as_ref());
@@ -429,17 +434,20 @@ impl Coordinator {
     /// Where the stored state of a table says that it stands in this log. A row's coordinate holds only on the server whose log
     /// it is of; whole transactions stand (rule P2).
     pub(crate) fn stored_stand(&self, name: &TableName) -> Cut {
-        let stored = self.tables.get(name).and_then(|t| t.stored.as_ref());
-        let stands = effective(&self.config, &self.record.known, name, stored);
-        match stored {
-            Some(state) => self.valid_here(&stands, &state.identity),
+        let Some(table) = self.tables.get(name) else { return Cut::default() };
+        let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
+        match &table.stored {
+            Some(state) => self.valid_here(&stands, &state.identity, table.stored_by),
             None => stands,
         }
     }
 
-    /// What holds here of a cut that was made under `identity`.
-    pub(crate) fn valid_here(&self, cut: &Cut, identity: &LogIdentity) -> Cut {
-        if identity.coordinates == self.log.identity.coordinates { cut.clone() } else { Cut::at(cut.upto().clone()) }
+    /// What holds here of a cut that was made under `identity`, by the `server`th server of this life. Nothing of a divided transaction
+    /// does once another one was read, though the first may be read again: meanwhile the transaction was begun anew, and rows of its
+    /// beginning may have been written behind those that the cut covers.
+    pub(crate) fn valid_here(&self, cut: &Cut, identity: &LogIdentity, server: u64) -> Cut {
+        let holds = identity.coordinates == self.log.identity.coordinates && server == self.log.server;
+        if holds { cut.clone() } else { Cut::at(cut.upto().clone()) }
     }
 
     /// Is its stored cut inside a transaction that another server numbers otherwise, so that rows would come twice, and does its

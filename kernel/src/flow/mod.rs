@@ -146,6 +146,8 @@ impl Budget {
 pub(crate) struct Log {
     pub(crate) session: Session,
     pub(crate) identity: LogIdentity,
+    /// How often another server was read than before: by which one's coordinates something was taken.
+    pub(crate) server: u64,
     /// What could no longer be streamed when the log was opened.
     pub(crate) floor: Position,
     /// Where it ended when it was last opened.

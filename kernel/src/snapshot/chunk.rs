@@ -320,7 +320,7 @@ impl Coordinator {
             chunk.schema_moved |= *other != id;
         }
         if table.open.taken > 0 {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
         table.schema = schema;
         self.mark("chunk-brings-schema");
