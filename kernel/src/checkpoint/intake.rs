@@ -70,7 +70,7 @@ impl Coordinator {
         }
         table.sequence += count;
         table.open.taken += count;
-        table.open.bytes += bytes;
+        table.open.bytes = table.open.bytes.saturating_add(bytes);
         self.budget.take(rows.batch, change.table);
         table.open.rows.push(rows);
         if !self.take_images(change.table, touched) {
