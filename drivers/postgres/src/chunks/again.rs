@@ -17,11 +17,11 @@ use rows::build::BatchBuilder;
 use rows::{EncodedKeys, Operation, RowPhase, TableSchema, Type, ValuePolicy};
 use tokio::time::Instant;
 
-use super::copied::{Copied, CopiedRow};
 use super::read::{ALIAS, HOLD, ROWS_EXPECTED};
 use super::session;
 use super::table::{Table, copying, look_up, refused, rejected};
 use crate::catalog;
+use crate::copied::{Copied, CopiedRow};
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
 use crate::source::PostgresSource;
@@ -60,7 +60,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let mut stopped = false;
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
-        while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
+        while let Some(row) = copied.next_row().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
             rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
         }
         stopped = !rows.told.is_empty() && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);

@@ -12,10 +12,10 @@ use rows::{Operation, RowPhase};
 use tokio::time::Instant;
 
 use super::bound::Bound;
-use super::copied::{Copied, CopiedRow};
 use super::session;
 use super::table::{Table, copying, look_up, refused, rejected};
 use crate::catalog;
+use crate::copied::{Copied, CopiedRow};
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal};
 use crate::source::PostgresSource;
@@ -52,7 +52,7 @@ async fn read_in(source: &PostgresSource, connection: &mut Connection, request: 
     let mut stopped = false;
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
-        while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
+        while let Some(row) = copied.next_row().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
             rows.take(&row).map_err(|refusal| refused(&refusal, name))?;
         }
         stopped = rows.batch.rows() > 0 && (rows.bytes >= request.bytes_max || begun.elapsed() >= HOLD);
