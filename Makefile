@@ -1,6 +1,6 @@
 # Every target is one command for one purpose. What takes more than a line is a script in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run example-postgres test verify fix bench e2e clean
+.PHONY: help run example-postgres test verify fix bench e2e fuzz clean
 
 help: ## what there is
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -22,6 +22,9 @@ fix: ## format the code
 
 e2e: ## the end-to-end tests alone
 	@scripts/test e2e
+
+fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain
+	@scripts/fuzz
 
 bench: ## rows per CPU-second of the release binary, bytes, commits
 	@scripts/bench

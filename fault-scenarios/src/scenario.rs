@@ -43,7 +43,7 @@ impl Scenario {
 
     /// When everything heals.
     pub fn heals(&self) -> u64 {
-        self.options.heals.unwrap_or(self.last_time() + 100)
+        self.options.heals.unwrap_or(self.last_time().saturating_add(100))
     }
 
     /// How large it is: what a person has to read.

@@ -287,9 +287,9 @@ impl Step {
         let at = if let When::At(at) = self.when { at } else { 0 };
         match self.then {
             Then::LandsAt(at) => at,
-            Then::StandsStill(_, lasts) | Then::SinkIsAway(_, lasts) | Then::SourceIsAway(lasts) => at + lasts,
-            Then::Unreadable(lasts) | Then::AnotherLog(lasts) | Then::CutShort { lasts, .. } => at + lasts,
-            Then::Lacks { lasts, .. } => at + lasts,
+            Then::StandsStill(_, lasts) | Then::SinkIsAway(_, lasts) | Then::SourceIsAway(lasts) => at.saturating_add(lasts),
+            Then::Unreadable(lasts) | Then::AnotherLog(lasts) | Then::CutShort { lasts, .. } => at.saturating_add(lasts),
+            Then::Lacks { lasts, .. } => at.saturating_add(lasts),
             _ => at,
         }
     }

@@ -185,6 +185,13 @@ proptest! {
     }
 }
 
+#[test]
+fn a_scenario_that_comes_to_the_end_of_time_heals_there() {
+    let text = format!("table t0 staging\n\ntx {0}\n  t0 1 = 100\n\nat {0}: p0 stands still for 30\n", u64::MAX);
+    let scenario: Scenario = text.parse().expect("it is a scenario");
+    assert_eq!((scenario.last_time(), scenario.heals()), (u64::MAX, u64::MAX));
+}
+
 /// Each line of a file that is wrong, with what is said of it.
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_a_remedy() {
@@ -195,6 +202,7 @@ fn what_is_wrong_is_told_with_its_line_and_a_remedy() {
         ("  t1 1 = 101", "there is no table t1", "'table t1 staging'"),
         ("  t0 1..3 = 101..102", "3 keys and 2 values", "each key one value"),
         ("  t0 9..3 = 101..102", "'9..3' is empty", "the smaller number first"),
+        ("  t0 1 = 0..4294967295", "'0..4294967295' are too many changes", "100000 at most"),
         ("  t0 256 = 101", "'256' is no number, or too large a one", "digits alone"),
         ("  t0 vanishes", "'vanishes' is no change", "'1 gone'"),
         ("p0 sends commit 1: is lost", "which one is not clear", "commit t0 1"),

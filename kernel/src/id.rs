@@ -109,10 +109,13 @@ impl fmt::Debug for EncodedKey {
 pub struct Incarnation(pub u32);
 
 impl Incarnation {
-    /// The next life.
+    /// The last life that a pipeline can have: a [`Version`] holds no more bits of it.
+    pub const MAX: Self = Self((1 << (u64::BITS - Version::SEQUENCE_BITS)) - 1);
+
+    /// The next life; `None` behind the last one.
     #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+    pub fn next(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self).filter(|next| *next <= Self::MAX)
     }
 }
 
@@ -204,9 +207,12 @@ impl Version {
     /// How many bits hold the sequence.
     pub const SEQUENCE_BITS: u32 = 44;
 
+    /// The highest number of a row in one life.
+    pub const SEQUENCE_MAX: u64 = (1 << Self::SEQUENCE_BITS) - 1;
+
     /// The version of the row numbered `sequence` in the life `incarnation`.
     pub fn new(incarnation: Incarnation, sequence: u64) -> Self {
-        Self((u64::from(incarnation.0) << Self::SEQUENCE_BITS) | (sequence & ((1 << Self::SEQUENCE_BITS) - 1)))
+        Self((u64::from(incarnation.0) << Self::SEQUENCE_BITS) | (sequence & Self::SEQUENCE_MAX))
     }
 
     /// The life that gave it.
@@ -216,6 +222,6 @@ impl Version {
 
     /// The row's number in that life.
     pub fn sequence(self) -> u64 {
-        self.0 & ((1 << Self::SEQUENCE_BITS) - 1)
+        self.0 & Self::SEQUENCE_MAX
     }
 }

@@ -137,22 +137,22 @@ impl Coordinator {
 
     fn commit_in_order_per_table(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let Some(stored) = &table.stored else { return Ok(()) };
-        let mut last = (&stored.cut, &stored.identity.coordinates);
+        let mut last = (&stored.cut, &stored.identity.coordinates, table.stored_by);
         for point in table.flight.iter().map(|f| &f.point).chain(&table.closed).filter(|c| c.kind != Kind::Claim) {
             // Coordinates of two servers are not compared; whole transactions are.
             // A generation begins with whole transactions; what is divided is written again in it.
-            let same = *last.1 == point.coordinates && !matches!(point.kind, Kind::Begin(_));
+            let same = *last.1 == point.coordinates && last.2 == point.server && !matches!(point.kind, Kind::Begin(_));
             if !point.cut.upto().contains(last.0.upto()) || (same && !point.cut.contains(last.0)) {
                 return broken("commit-in-order-per-table", format!("{name}: {:?} follows {:?}", point.cut, last.0));
             }
-            last = (&point.cut, &point.coordinates);
+            last = (&point.cut, &point.coordinates, point.server);
         }
         Ok(())
     }
 
     fn everything_owed_is_tracked(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let Some(stored) = table.stored.as_ref().filter(|_| table.is_member() && !table.is_beginning()) else { return Ok(()) };
-        let stored = self.valid_here(&stored.cut, &stored.identity);
+        let stored = self.valid_here(&stored.cut, &stored.identity, table.stored_by);
         if !table.taken.contains(&stored) {
             let dump = format!("{name} has taken {:?}, stored is {stored:?}", table.taken);
             return broken("everything-owed-is-tracked", dump);
@@ -167,7 +167,7 @@ impl Coordinator {
 
     fn effective_cut_never_falls(&self, name: &TableName, table: &Table) -> Result<(), Violation> {
         let Some(flight) = table.flight.as_ref().filter(|f| f.point.kind != Kind::Claim) else { return Ok(()) };
-        if self.log.identity.coordinates != flight.point.coordinates {
+        if self.log.identity.coordinates != flight.point.coordinates || self.log.server != flight.point.server {
             return Ok(());
         }
         let stands = self.stored_stand(name);

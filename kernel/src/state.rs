@@ -5,6 +5,7 @@
 //! the beginning, so that a state written today is read by what comes next.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -15,6 +16,10 @@ use crate::position::{Coordinate, Cut, LogIdentity, Offset, Position};
 
 /// The version of the stored forms.
 pub const FORMAT: u32 = 1;
+
+/// Commits and generations are counted by ones: no count comes so far. A stored number above it was not written by a life, and below
+/// it no life can count so far that it overflows.
+pub const NUMBER_MAX: u64 = u64::MAX >> 1;
 
 /// Where one table's copy stands. It is in the sink, with the data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -51,6 +56,26 @@ pub struct TableState {
     /// The schema of the copy, in the words of the driver that described it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
+}
+
+impl TableState {
+    /// What is in here that no life can have written, in words. What a sink says is asked for it before anything counts on from it.
+    pub fn impossible(&self) -> Option<String> {
+        let numbers = [
+            ("its commit's number", self.commit.number, NUMBER_MAX),
+            ("its generation", self.generation, NUMBER_MAX),
+            ("its row sequence", self.sequence, Version::SEQUENCE_MAX),
+            ("its life", self.incarnation.0.into(), Incarnation::MAX.0.into()),
+        ];
+        if let Some((what, number, _)) = numbers.iter().find(|(_, number, most)| number > most) {
+            return Some(format!("{what} is {number}"));
+        }
+        let lives = [("its commit is of", self.commit.incarnation), ("its copy began in", self.begun.incarnation())];
+        if let Some((what, life)) = lives.iter().find(|(_, life)| *life > self.incarnation) {
+            return Some(format!("{what} life {life}, and it is of life {}", self.incarnation));
+        }
+        self.ancestors.impossible(self.incarnation)
+    }
 }
 
 fn is_start(position: &Position) -> bool {
@@ -90,9 +115,19 @@ impl Ancestors {
     /// Adds the newest one.
     pub fn push(&mut self, commit: CommitId) {
         match self.runs.last_mut() {
-            Some(run) if run.incarnation == commit.incarnation && run.last + 1 == commit.number => run.last = commit.number,
+            Some(run) if run.incarnation == commit.incarnation && run.last.checked_add(1) == Some(commit.number) => {
+                run.last = commit.number;
+            }
             _ => self.runs.push(Run { incarnation: commit.incarnation, first: commit.number, last: commit.number }),
         }
+    }
+
+    /// A run that no state of the life `of` can list, in words.
+    fn impossible(&self, of: Incarnation) -> Option<String> {
+        let wrong = |run: &&Run| run.first > run.last || run.last > NUMBER_MAX || run.incarnation > of;
+        let Run { incarnation, first, last } = self.runs.iter().find(wrong)?;
+        let later = if *incarnation > of { format!(", and it is of life {of}") } else { String::new() };
+        Some(format!("its ancestors hold the commits {first} to {last} of life {incarnation}{later}"))
     }
 
     /// How many runs there are: what the list's bound counts.
@@ -129,6 +164,26 @@ pub struct PipelineState {
     pub quiet: Position,
     /// Every table that the pipeline ever had.
     pub tables: BTreeMap<TableName, TableRecord>,
+}
+
+impl PipelineState {
+    /// As [`TableState::impossible`].
+    pub fn impossible(&self) -> Option<String> {
+        if self.incarnation > Incarnation::MAX {
+            return Some(format!("its life is {}", self.incarnation));
+        }
+        self.tables.iter().find_map(|(table, entry)| match entry.named {
+            _ if entry.generation > NUMBER_MAX => Some(format!("the generation of table {table} is {}", entry.generation)),
+            Some(commit) if commit.number > NUMBER_MAX => {
+                Some(format!("the commit of table {table} is number {}", commit.number))
+            }
+            Some(commit) if commit.incarnation > self.incarnation => {
+                let life = commit.incarnation;
+                Some(format!("the commit of table {table} is of life {life}, and the record of life {}", self.incarnation))
+            }
+            _ => None,
+        })
+    }
 }
 
 /// What the pipeline record says of one table.

@@ -12,7 +12,7 @@ use sim::files;
 use sim::marks::{COORDINATOR, WORLD};
 
 const BASE: u64 = 1_000_000;
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 5_000;
 
 /// Paths that chance takes about once in thousands of seeds, so that these need not meet them. Each is taken in a scenario.
 const RARE: &[&str] = &["learned-from-record", "record-ahead", "refused-for-key-order", "validation-retried"];

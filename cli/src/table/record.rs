@@ -9,7 +9,7 @@ use contract::{Error, Kind, Sink, Versioned};
 use host::survey;
 use kernel::id::TableName;
 use kernel::outcome::StoreOutcome;
-use kernel::state::{FORMAT, Phase, PipelineState, TableRecord};
+use kernel::state::{FORMAT, Phase, PipelineState, TableRecord, TableState};
 use serde_json::json;
 
 use super::{Action, nothing_to_do};
@@ -37,7 +37,10 @@ pub(super) async fn act(pipeline: &Loaded, action: Action, name: &TableName) -> 
     }
     let sink = host::open_sink(&pipeline.spec, &drivers::registry()).await?;
     let generation = match pipeline.plans.get(name) {
-        Some(plan) => survey::recover(plan, &*sink).await?.value.map_or(0, |state| state.generation),
+        Some(plan) => match survey::recover(plan, &*sink).await?.value {
+            Some(state) => generation(name, &state)?,
+            None => 0,
+        },
         None => 0,
     };
     for _ in 0..TRIES_MAX {
@@ -57,11 +60,30 @@ pub(super) async fn act(pipeline: &Loaded, action: Action, name: &TableName) -> 
     Err(Error::new(Kind::Transient, "table-record-busy", what, "a run is on: give its --listen address").into())
 }
 
+/// The number of the copy that is there.
+fn generation(name: &TableName, state: &TableState) -> Result<u64, Failure> {
+    match state.impossible() {
+        Some(what) => Err(forged(format!("table {name}: its state in the sink is not what urutau wrote: {what}"))),
+        None => Ok(state.generation),
+    }
+}
+
+fn forged(what: String) -> Failure {
+    Failure::usage(
+        "record-forged",
+        what,
+        "restore it; or drop the tables at the target, and begin anew with another pipeline name",
+    )
+}
+
 /// The record with the table in its new phase; `None` if it is in it.
 fn changed(record: &PipelineState, action: Action, name: &TableName, generation: u64) -> Result<Option<PipelineState>, Failure> {
     if record.format > FORMAT {
         let what = format!("the pipeline's record has format {}, this urutau knows {FORMAT}", record.format);
         return Err(Failure::usage("record-format", what, "run a newer urutau"));
+    }
+    if let Some(what) = record.impossible() {
+        return Err(forged(format!("the pipeline's record is not what urutau wrote: {what}")));
     }
     let Some(entry) = record.tables.get(name) else {
         let what = format!("table {name} has not begun: the pipeline's record does not know it");
@@ -82,7 +104,10 @@ fn changed(record: &PipelineState, action: Action, name: &TableName, generation:
     };
     let mut new = record.clone();
     new.format = FORMAT;
-    new.incarnation = record.incarnation.next();
+    new.incarnation = record.incarnation.next().ok_or_else(|| {
+        let what = format!("the pipeline has begun {} times, and there is no later life", record.incarnation);
+        Failure::usage("record-used-up", what, "begin anew with another pipeline name and another target")
+    })?;
     new.tables.insert(name.clone(), entry);
     Ok(Some(new))
 }
@@ -183,5 +208,27 @@ mod tests {
             panic!("it was not refused")
         };
         assert_eq!(error.code, "record-format");
+    }
+
+    fn refusal(record: &PipelineState) -> String {
+        match changed(record, Action::Drop, &"shop.orders".into(), 0) {
+            Err(Failure::Error(error)) => format!("{}: {}", error.code, error.what),
+            _ => panic!("it was not refused"),
+        }
+    }
+
+    #[test]
+    fn nothing_is_counted_on_from_a_number_that_no_run_has_written() {
+        let mut forged = record(Phase::Streaming);
+        forged.tables.insert("shop.orders".into(), TableRecord { phase: Phase::Halted, generation: u64::MAX, named: None });
+        let said = "record-forged: the pipeline's record is not what urutau wrote: the generation of table shop.orders is \
+                    18446744073709551615";
+        assert_eq!(refusal(&forged), said);
+    }
+
+    #[test]
+    fn behind_the_last_life_no_record_is_stored() {
+        let last = PipelineState { incarnation: Incarnation::MAX, ..record(Phase::Streaming) };
+        assert_eq!(refusal(&last), "record-used-up: the pipeline has begun 1048575 times, and there is no later life");
     }
 }

@@ -39,4 +39,5 @@ mod testing;
 mod values;
 
 pub use counts::{Counted, Counts};
+pub use reader::read_text;
 pub use source::{JsonlSource, SourceFactory};

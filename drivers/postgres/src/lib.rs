@@ -27,6 +27,7 @@
 
 mod catalog;
 mod chunks;
+pub mod copied;
 pub mod pgoutput;
 mod reader;
 mod settings;
@@ -35,4 +36,5 @@ pub mod values;
 mod visibility;
 mod wire;
 
+pub use reader::read_frames;
 pub use source::{PostgresSource, SourceFactory};

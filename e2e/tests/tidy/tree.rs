@@ -77,7 +77,7 @@ fn names_it(line: &str, name: &str) -> bool {
 
 #[test]
 fn no_file_names_a_registrys_host_or_a_path_of_one_machine() {
-    let kept = ["Cargo.lock"]; // Cargo writes the registry's name into it.
+    let kept = ["Cargo.lock", "fuzz/Cargo.lock"]; // Cargo writes the registry's name into them.
     let mut found = Vec::new();
     for path in files().iter().filter(|path| !kept.contains(&shown(path).as_str())) {
         if let Ok(content) = std::fs::read_to_string(path) {

@@ -59,6 +59,12 @@ const WALLS: &[Wall] = &[
     Wall { of: "host", ours: &["kernel", "rows", "trace", "contract", "spec", "pump"], others: AllBut(&["madsim"]) },
     Wall { of: "sim", ours: &["kernel", "rows", "trace", "pump", "fault-scenarios"], others: AllBut(&["tokio"]) },
     Wall { of: "fault-scenarios", ours: &[], others: Only(&["serde"]) },
+    // It feeds decoders and machines, whatever they are of.
+    Wall {
+        of: FUZZER,
+        ours: &["kernel", "rows", "contract", "spec", "jsonl", "postgres-source", "fault-scenarios"],
+        others: Only(&["arrow-*", "serde", "serde_json"]),
+    },
     // An independent judge uses nothing of what it judges.
     Wall { of: "e2e", ours: &[], others: AllBut(&["madsim"]) },
     Wall { of: "example", ours: &["contract"], others: Only(&["async-trait"]) },
@@ -73,8 +79,11 @@ const NO_DRIVERS: &[&str] = &["contract", "spec", "pump", "host"];
 /// The binary: the only place that names concrete drivers.
 const BINARY: &str = "urutau";
 
+/// What a fuzzer feeds: it names the drivers whose decoders it feeds, and runs none of them.
+const FUZZER: &str = "fuzz-targets";
+
 /// Nobody depends on these.
-const TOPS: &[&str] = &["sim", "e2e", BINARY];
+const TOPS: &[&str] = &["sim", "e2e", BINARY, FUZZER];
 
 /// What the kernel may pull in, all levels: serde and thiserror, with what these need to be compiled.
 const KERNEL_BELOW: &[&str] =
@@ -105,7 +114,7 @@ impl House {
         if edge.renamed.is_some() && (to.starts_with("madsim") || ["tokio", "tonic"].contains(&to)) {
             return Some("nobody renames a runtime: simulation is chosen by the simulator alone".into());
         }
-        if self.is_driver(to) && from != BINARY {
+        if self.is_driver(to) && ![BINARY, FUZZER].contains(&from) {
             return Some(format!("only `{BINARY}` names concrete drivers"));
         }
         if to.starts_with("madsim") && from != "sim" {
@@ -213,7 +222,14 @@ fn made_up(from: &str, to: &str, dev: bool) -> House {
         ("jsonl", "drivers/jsonl"),
         ("null", "drivers/null"),
     ];
-    let more = [("example", "drivers/example"), ("host", "drivers/host"), ("sim", "sim"), ("e2e", "e2e"), ("urutau", "cli")];
+    let more = [
+        ("example", "drivers/example"),
+        ("host", "drivers/host"),
+        ("sim", "sim"),
+        ("e2e", "e2e"),
+        ("urutau", "cli"),
+        ("fuzz-targets", "fuzz/targets"),
+    ];
     let edge = |from: &str, to: &str, dev| Edge { from: from.into(), to: to.into(), dev, renamed: None };
     House {
         ours: folders.iter().chain(&more).map(|(name, folder)| (name.to_string(), folder.to_string())).collect(),
@@ -242,6 +258,12 @@ fn a_planted_edge_is_reported_with_its_rule() {
         ("host", "madsim", "host -> madsim: only `sim` depends on madsim"),
         ("e2e", "kernel", "e2e -> kernel: of ours e2e depends on [] only"),
         ("urutau", "sim", "urutau -> sim: nothing depends on `sim`"),
+        (
+            "fuzz-targets",
+            "host",
+            "fuzz-targets -> host: of ours fuzz-targets depends on [kernel, rows, contract, spec, jsonl, postgres-source, fault-scenarios] only",
+        ),
+        ("host", "fuzz-targets", "host -> fuzz-targets: nothing depends on `fuzz-targets`"),
     ];
     for (from, to, said) in planted {
         assert_eq!(made_up(from, to, false).offences(), [said]);

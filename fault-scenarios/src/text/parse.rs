@@ -301,11 +301,20 @@ fn without<'a, 'b>(words: &'a [&'b str]) -> Result<(&'a [&'b str], [bool; GROUPS
     Ok((kind, left_out))
 }
 
+/// Changes that one line can stand for: more than anybody plays.
+const CHANGES_MAX: Value = 100_000;
+
 /// `1 = 100`, `1 = 100..139`, `1..40 = 100..139`, `1 gone`, `1 -> 2 = 100`, `truncated`, `schema`, `refused`.
 fn kinds(words: &[&str]) -> Result<Vec<Kind>, Wrong> {
     match words {
         [key, "=", value] => {
             let ((key, key_last), (value, value_last)) = (range::<Key>(key)?, range::<Value>(value)?);
+            if value_last - value >= CHANGES_MAX {
+                return Err(wrong(
+                    format!("'{}' are too many changes", words[2]),
+                    format!("write {CHANGES_MAX} at most in one line"),
+                ));
+            }
             let values: Vec<Value> = (value..=value_last).collect();
             if key == key_last {
                 return Ok(values.into_iter().map(|value| Kind::Set(key, value)).collect());

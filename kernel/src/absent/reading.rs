@@ -264,7 +264,7 @@ impl Coordinator {
         let Some(point) = point else { return self.give_rows_up(held.rows) };
         let filled = point.absent.fill(&held, exact, unproven);
         if let Some(rows) = held.rows {
-            point.bytes += if filled.used.is_empty() { 0 } else { rows.bytes };
+            point.bytes = point.bytes.saturating_add(if filled.used.is_empty() { 0 } else { rows.bytes });
             self.budget.admit_chunk(rows.batch, name);
             let unused = (0..rows.rows).filter(|row| !filled.used.contains(row));
             for row in unused {

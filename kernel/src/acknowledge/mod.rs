@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::checkpoint::Table;
 use crate::config::Config;
-use crate::coordinator::{Coordinator, Output, Stage, StopReason};
+use crate::coordinator::{Coordinator, Output, Stage, StopReason, forged_record};
 use crate::flow::Backoff;
 use crate::id::{CommandId, CommitId, Incarnation, StreamName, TableName, Token};
 use crate::outcome::StoreOutcome;
@@ -477,12 +477,15 @@ impl Coordinator {
                 match found {
                     // A write of ours whose answer was lost has landed.
                     Some(found) if newest == self.incarnation => {
+                        if let Some(what) = found.impossible() {
+                            return self.stop(StopReason::Config { why: forged_record(&what) });
+                        }
                         self.mark("record-landed-late");
                         self.is_proven_newest();
                         self.record.token = token;
                         self.adopt(*found);
                     }
-                    _ => self.supersede(newest.max(self.incarnation.next())),
+                    _ => self.supersede(newest.max(self.incarnation.next().unwrap_or(self.incarnation))),
                 }
             }
             StoreOutcome::Unknown { why } => {

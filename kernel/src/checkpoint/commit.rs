@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::{Checkpoint, Flight, Kind, Recent, Step, Table, only_streams_of};
 use crate::absent::ahead_after;
 use crate::config::Join;
-use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker};
+use crate::coordinator::{Coordinator, Output, RowRange, StopReason, ToWorker, forged_state};
 use crate::flow::Backoff;
 use crate::id::{AttemptId, CommandId, CommitId, Incarnation, Part, Slot, TableName, Token, Version};
 use crate::outcome::{CommitOutcome, WriteOutcome};
@@ -138,9 +138,18 @@ impl Coordinator {
             }
         }
         let command = CommandId { incarnation, number: 0 };
+        let used_up = point.last_sequence > Version::SEQUENCE_MAX;
         let (attempt, written, retry, ever_unknown, validated, found) = (None, false, None, false, false, None);
         let (step, since) = (Step::Write, self.now);
         table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, validated, found, since });
+        if used_up {
+            // Versions that began at zero again would lose against this life's older ones.
+            let why = format!(
+                "this life has numbered {} rows of the table, and versions go no further: start the pipeline again, then resume the table",
+                Version::SEQUENCE_MAX
+            );
+            return self.halt(name, why);
+        }
         self.issue(name, Step::Write);
     }
 
@@ -156,10 +165,18 @@ impl Coordinator {
 
     /// Where a table without rows stands becomes its first state.
     fn store_base(&mut self, name: &TableName) {
-        let coordinates = self.log.identity.coordinates.clone();
+        let (coordinates, server) = (self.log.identity.coordinates.clone(), self.log.server);
         let Some(table) = self.tables.get_mut(name) else { return };
         let (cut, before, schema) = (table.taken.clone(), table.taken.upto().clone(), table.schema.clone());
-        table.closed.push_back(Checkpoint { cut, before, schema, coordinates, kind: Kind::Base, ..Checkpoint::default() });
+        table.closed.push_back(Checkpoint {
+            cut,
+            before,
+            schema,
+            coordinates,
+            server,
+            kind: Kind::Base,
+            ..Checkpoint::default()
+        });
     }
 
     /// A table that has had no row yet has no state that the record could name, so it would hold the acknowledgement for ever.
@@ -348,7 +365,7 @@ impl Coordinator {
             CommitOutcome::Durable { token } => self.durable(name, token),
             CommitOutcome::Conflict { found, token } => self.conflict(name, found.map(|s| *s), token),
             CommitOutcome::Unknown { why } => self.commit_unknown(name, why),
-            CommitOutcome::Superseded => self.supersede(self.incarnation.next()),
+            CommitOutcome::Superseded => self.supersede(self.incarnation.next().unwrap_or(self.incarnation)),
             CommitOutcome::Rejected { why } => self.halt(name, why),
             CommitOutcome::Transient { why } => self.again(name, Step::Commit, why),
         }
@@ -408,6 +425,10 @@ impl Coordinator {
     }
 
     fn conflict(&mut self, name: &TableName, found: Option<TableState>, token: Token) {
+        // The token stays as it is, so that nothing is ever committed upon it.
+        if let Some(what) = found.as_ref().and_then(TableState::impossible) {
+            return self.halt(name, forged_state(&what));
+        }
         let blind = planted!(self.config, ConflictRetriedBlindly);
         let Some(table) = self.tables.get_mut(name) else { return };
         let Some(flight) = &table.flight else { return };
@@ -519,6 +540,9 @@ impl Coordinator {
         let streams = flight.point.sweeps();
         let state = flight.new.clone();
         table.stored = Some(flight.new);
+        if flight.point.kind != Kind::Claim {
+            table.stored_by = flight.point.server;
+        }
         let discards = !core::mem::replace(&mut table.discarded, true);
         if let Some(attempt) = flight.attempt {
             self.push(Output::ReleaseStaged { table: name.clone(), attempt, delete: false });

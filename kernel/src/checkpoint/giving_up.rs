@@ -59,13 +59,17 @@ impl Coordinator {
                 continue;
             };
             let schema = flight.new.schema.clone();
-            let flies = self.valid_here(&flight.new.cut, &flight.new.identity);
+            let flies = self.valid_here(&flight.new.cut, &flight.new.identity, flight.point.server);
             let keyed = self.config.tables.get(&name).is_none_or(|t| t.keyed);
             if !keyed && flies != flight.new.cut {
                 // What it is inside of would be read from its beginning, numbered otherwise, and come twice (rule P2).
                 continue;
             }
             let stand = flies.join(&self.stored_stand(&name)).join(&Cut::at(table.complete().clone()));
+            if !stand.upto().contains(&self.log.floor.join(&self.log.acknowledged)) {
+                // What it gave back the source could not tell it again.
+                continue;
+            }
             let (beginning, new) = (table.is_beginning(), flight.new.clone());
             self.give_up_waiting(&name);
             if !beginning {

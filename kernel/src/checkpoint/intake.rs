@@ -69,7 +69,7 @@ impl Coordinator {
         }
         table.sequence += count;
         table.open.taken += count;
-        table.open.bytes += bytes;
+        table.open.bytes = table.open.bytes.saturating_add(bytes);
         self.budget.take(rows.batch, change.table);
         table.open.rows.push(rows);
         if !self.take_images(change.table, touched) {
@@ -159,7 +159,7 @@ impl Coordinator {
             return self.mark("schema-known");
         }
         if table.open.taken > 0 {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
         table.begin_taking_of_log(self.now);
         table.taken.take(change.transaction, change.last, change.digest);
@@ -285,7 +285,7 @@ impl Coordinator {
             table.taken.join_position(upto);
             let full = table.is_full(&self.config) && !table.open.absent.lacks();
             if full && table.taken.is_whole() && table.flight.is_none() && table.closed.is_empty() {
-                table.close(&self.log.identity);
+                table.close(&self.log);
             }
         }
         for (name, why) in otherwise {
@@ -304,7 +304,7 @@ impl Coordinator {
     /// Closes a table's open checkpoint.
     pub(crate) fn close(&mut self, name: &TableName) {
         if let Some(table) = self.tables.get_mut(name) {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
     }
 

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::absent::{Absent, Rereading};
 use crate::config::Config;
 use crate::coordinator::RowRange;
-use crate::flow::Backoff;
+use crate::flow::{Backoff, Log};
 use crate::id::{AttemptId, CheckpointNumber, CommandId, CommitId, Identity, TableName, Token, Version};
 use crate::position::{Coordinate, Cut, Digest, LogIdentity, Position, Transaction};
 use crate::snapshot::{Progress, Snapshot};
@@ -48,6 +48,8 @@ pub(crate) struct Checkpoint {
     pub(crate) schema: Option<String>,
     /// Under what the coordinates in its cut are valid (rule P2).
     pub(crate) coordinates: Option<Identity>,
+    /// The server of this life, counted: the first may be read again, and then its coordinates are the same.
+    pub(crate) server: u64,
     pub(crate) kind: Kind,
     /// Of a generation's beginning: is what the record says of the older one's commits true of it?
     pub(crate) built_upon: bool,
@@ -151,6 +153,8 @@ pub(crate) struct Table {
     pub(crate) recovering: Option<CommandId>,
     pub(crate) recovery_retry: Option<Backoff>,
     pub(crate) stored: Option<TableState>,
+    /// The server of this life, counted, by whose coordinates it is.
+    pub(crate) stored_by: u64,
     pub(crate) token: Token,
     /// Every row of the table at or below it is in exactly one place: in a checkpoint, in flight, durable or covered.
     pub(crate) taken: Cut,
@@ -202,6 +206,7 @@ impl Table {
             recovering: None,
             recovery_retry: None,
             stored: None,
+            stored_by: 0,
             token: Token::from(""),
             taken: Cut::default(),
             blocked: None,
@@ -288,7 +293,7 @@ impl Table {
     }
 
     /// Closes the open checkpoint. Its cut's coordinates are those of `log`.
-    pub(crate) fn close(&mut self, log: &LogIdentity) {
+    pub(crate) fn close(&mut self, log: &Log) {
         let mut closed = core::mem::take(&mut self.open);
         if let Some(snapshot) = self.snapshot.as_mut().filter(|s| !s.is_beginning()) {
             let (progress, over) = snapshot.close();
@@ -302,7 +307,8 @@ impl Table {
         closed.cut = self.taken.clone();
         closed.last_sequence = self.sequence;
         closed.schema.clone_from(&self.schema);
-        closed.coordinates.clone_from(&log.coordinates);
+        closed.coordinates.clone_from(&log.identity.coordinates);
+        closed.server = log.server;
         closed.absent.close();
         self.closed.push_back(closed);
     }

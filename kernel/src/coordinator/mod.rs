@@ -35,6 +35,7 @@ use alloc::vec::Vec;
 pub use absent::*;
 pub use chunk::*;
 pub use message::*;
+pub(crate) use start::{forged_record, forged_state};
 pub use status::{Status, Waiting};
 pub(crate) use validate::VALIDATE;
 

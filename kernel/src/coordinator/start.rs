@@ -122,6 +122,9 @@ impl Coordinator {
                 format!("the pipeline's record has format {}, this urutau knows {FORMAT}: run a newer urutau", known.format);
             return self.stop(StopReason::Config { why });
         }
+        if let Some(what) = known.impossible() {
+            return self.stop(StopReason::Config { why: forged_record(&what) });
+        }
         if planted!(self.config, UnknownTakeTrusted) && self.incarnation > Incarnation(0) && known.incarnation == self.incarnation
         {
             self.record.adopt_read(known, token);
@@ -132,7 +135,15 @@ impl Coordinator {
     }
 
     fn take_incarnation(&mut self, known: PipelineState, token: Token) {
-        self.incarnation = known.incarnation.next();
+        let Some(next) = known.incarnation.next() else {
+            let why = format!(
+                "this pipeline has begun {} times, and its rows' versions know no later life. Begin anew with another pipeline name \
+                 and another target",
+                known.incarnation
+            );
+            return self.stop(StopReason::Config { why });
+        };
+        self.incarnation = next;
         let new = PipelineState { format: FORMAT, incarnation: self.incarnation, ..known };
         self.stage = Stage::Taking;
         self.record.adopt_read(new.clone(), token);
@@ -195,12 +206,18 @@ impl Coordinator {
         table.schema = state.as_ref().and_then(|s| s.schema.clone());
         table.stored = state;
         let Some(stored) = &table.stored else { return self.open_when_recovered() };
-        let (found, format) = (stored.incarnation, stored.format);
+        let (found, format, impossible) = (stored.incarnation, stored.format, stored.impossible());
         if format > FORMAT {
             let why = format!("table {name}: its state has format {format}, this urutau knows {FORMAT}: run a newer urutau");
             return self.stop(StopReason::Config { why });
         }
-        if found > self.incarnation && !planted!(self.config, StatesBeforeIncarnation) {
+        if let Some(what) = impossible {
+            let why = format!("table {name}: {}", forged_state(&what));
+            return self.stop(StopReason::Config { why });
+        }
+        // One of our own number is another life's, too: this one has written nothing yet.
+        let shares = found == self.incarnation && !planted!(self.config, UnknownTakeTrusted);
+        if (found > self.incarnation || shares) && !planted!(self.config, StatesBeforeIncarnation) {
             self.mark("superseded-at-recovery");
             return self.supersede(found);
         }
@@ -280,6 +297,7 @@ impl Coordinator {
         let other_server = !first && self.log.identity.coordinates != identity.coordinates;
         if other_server {
             self.close_what_is_divided();
+            self.log.server += 1;
         }
         self.log.identity = identity;
         self.log.floor = floor.clone();
@@ -354,7 +372,10 @@ impl Coordinator {
 
     /// A table stands where its stored state says, judged by what can be streamed: at the start, and when it is set back.
     pub(crate) fn stand_at_stored(&mut self, name: &TableName, mut phase: Phase) {
-        let Some(table) = self.tables.get(name) else { return };
+        let server = self.log.server;
+        let Some(table) = self.tables.get_mut(name) else { return };
+        // Whatever this life has taken since is given up.
+        table.stored_by = server;
         let stored = table.stored.clone();
         let generation = table.generation();
         self.reset_snapshot(name, stored.as_ref());
@@ -414,7 +435,9 @@ impl Coordinator {
         table.taken = cut;
         table.blocked = None;
         table.base_due = base_due;
-        table.sequence = table.sequence.max(stored.as_ref().map_or(0, |s| s.sequence));
+        // An older life's rows are below this one's, whatever their numbers are.
+        let numbered = stored.as_ref().filter(|s| s.incarnation == incarnation).map_or(0, |s| s.sequence);
+        table.sequence = table.sequence.max(numbered);
         table.recent.clear();
         if let Some(state) = &stored {
             if state.commit.incarnation == incarnation {
@@ -432,17 +455,20 @@ impl Coordinator {
     /// Where the stored state of a table says that it stands in this log. A row's coordinate holds only on the server whose log
     /// it is of; whole transactions stand (rule P2).
     pub(crate) fn stored_stand(&self, name: &TableName) -> Cut {
-        let stored = self.tables.get(name).and_then(|t| t.stored.as_ref());
-        let stands = effective(&self.config, &self.record.known, name, stored);
-        match stored {
-            Some(state) => self.valid_here(&stands, &state.identity),
+        let Some(table) = self.tables.get(name) else { return Cut::default() };
+        let stands = effective(&self.config, &self.record.known, name, table.stored.as_ref());
+        match &table.stored {
+            Some(state) => self.valid_here(&stands, &state.identity, table.stored_by),
             None => stands,
         }
     }
 
-    /// What holds here of a cut that was made under `identity`.
-    pub(crate) fn valid_here(&self, cut: &Cut, identity: &LogIdentity) -> Cut {
-        if identity.coordinates == self.log.identity.coordinates { cut.clone() } else { Cut::at(cut.upto().clone()) }
+    /// What holds here of a cut that was made under `identity`, by the `server`th server of this life. Nothing of a divided transaction
+    /// does once another one was read, though the first may be read again: meanwhile the transaction was begun anew, and rows of its
+    /// beginning may have been written behind those that the cut covers.
+    pub(crate) fn valid_here(&self, cut: &Cut, identity: &LogIdentity, server: u64) -> Cut {
+        let holds = identity.coordinates == self.log.identity.coordinates && server == self.log.server;
+        if holds { cut.clone() } else { Cut::at(cut.upto().clone()) }
     }
 
     /// Is its stored cut inside a transaction that another server numbers otherwise, so that rows would come twice, and does its
@@ -522,6 +548,16 @@ impl Coordinator {
             }
         }
     }
+}
+
+/// What is said of a record whose numbers no life has written.
+pub(crate) fn forged_record(what: &str) -> String {
+    format!("the pipeline's record is not what urutau wrote: {what}. Restore it")
+}
+
+/// The same of a table's state.
+pub(crate) fn forged_state(what: &str) -> String {
+    format!("its state in the sink is not what urutau wrote: {what}. Restore it, or drop the table and let it be copied anew")
 }
 
 /// Does the start option decide where a table begins that has no state? Only where nothing is stored of it.

@@ -41,8 +41,8 @@ struct Held {
 impl Budget {
     /// Rows came from the log.
     pub(crate) fn grant(&mut self, batch: HeldBatch) {
-        self.used += batch.bytes;
-        self.granted += batch.bytes;
+        self.used = self.used.saturating_add(batch.bytes);
+        self.granted = self.granted.saturating_add(batch.bytes);
         self.held.insert(batch.batch, Held { bytes: batch.bytes, rows: batch.rows, table: None, chunk: false });
         if batch.rows == 0 {
             self.release(batch.batch);
@@ -54,7 +54,7 @@ impl Budget {
         self.grant(batch);
         if let Some(held) = self.held.get_mut(&batch.batch) {
             held.chunk = true;
-            self.chunks += held.bytes;
+            self.chunks = self.chunks.saturating_add(held.bytes);
         }
     }
 
@@ -78,7 +78,7 @@ impl Budget {
 
     /// Bytes that are held for a table. A batch stays whole until its last row is needed no more.
     pub(crate) fn held_for(&self, table: &TableName) -> u64 {
-        self.held.values().filter(|h| h.table.as_ref() == Some(table)).map(|h| h.bytes).sum()
+        sum(self.held.values().filter(|h| h.table.as_ref() == Some(table)))
     }
 
     /// These rows are needed no more.
@@ -97,7 +97,7 @@ impl Budget {
             if held.chunk {
                 self.chunks = self.chunks.saturating_sub(held.bytes);
             }
-            self.given_back += held.bytes;
+            self.given_back = self.given_back.saturating_add(held.bytes);
             self.released.push_back(batch);
         }
     }
@@ -127,8 +127,7 @@ impl Budget {
 
     /// Granted = given back + held?
     pub(crate) fn is_conserved(&self) -> bool {
-        let held: u64 = self.held.values().map(|h| h.bytes).sum();
-        held == self.used && self.granted == self.given_back + self.used
+        sum(self.held.values()) == self.used && self.granted == self.given_back.saturating_add(self.used)
     }
 
     /// Rows held, for comparison with the rows that checkpoints name.
@@ -139,8 +138,13 @@ impl Budget {
     /// A planted bug: bytes given back that were given back before.
     pub(crate) fn release_again(&mut self, bytes: u64) {
         self.used = self.used.saturating_sub(bytes);
-        self.given_back += bytes;
+        self.given_back = self.given_back.saturating_add(bytes);
     }
+}
+
+/// Bytes of batches. What the pump says of one is not believed so far that it could overflow.
+fn sum<'a>(held: impl Iterator<Item = &'a Held>) -> u64 {
+    held.fold(0, |sum, h| sum.saturating_add(h.bytes))
 }
 
 /// The one reader's place in the log, and what was heard and said in this session.
@@ -148,6 +152,8 @@ impl Budget {
 pub(crate) struct Log {
     pub(crate) session: Session,
     pub(crate) identity: LogIdentity,
+    /// How often another server was read than before: by which one's coordinates something was taken.
+    pub(crate) server: u64,
     /// What could no longer be streamed when the log was opened.
     pub(crate) floor: Position,
     /// Where it ended when it was last opened.

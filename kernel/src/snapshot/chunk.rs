@@ -94,7 +94,10 @@ impl Coordinator {
         let Some(table) = self.tables.get(name) else { return false };
         let Some(snapshot) = table.snapshot.as_ref().filter(|s| s.stage == Stage::Reading) else { return false };
         let goes = self.stage == Life::Running && !self.drain.is_closing() && table.phase == Phase::Snapshotting;
-        let held: u64 = self.snapshots().flat_map(|s| s.chunks.values()).map(|c| c.bytes(limits.chunk_bytes_max)).sum();
+        let held: u64 = self
+            .snapshots()
+            .flat_map(|s| s.chunks.values())
+            .fold(0, |sum, c| sum.saturating_add(c.bytes(limits.chunk_bytes_max)));
         let proven = snapshot.in_doubt.is_empty() && snapshot.unproven.len() < limits.touched_keys_max;
         goes && table.blocked.is_none()
             && !self.is_unclaimed(name)
@@ -103,7 +106,7 @@ impl Coordinator {
             && snapshot.failing.is_none_or(|failing| failing.at <= self.now)
             && proven
             && (snapshot.chunks.len() as u64) < u64::from(limits.chunks_max)
-            && (held == 0 || held + limits.chunk_bytes_max <= limits.held_bytes_max)
+            && (held == 0 || held.saturating_add(limits.chunk_bytes_max) <= limits.held_bytes_max)
     }
 
     /// Every snapshot that is being read.
@@ -320,7 +323,7 @@ impl Coordinator {
             chunk.schema_moved |= *other != id;
         }
         if table.open.taken > 0 {
-            table.close(&self.log.identity);
+            table.close(&self.log);
         }
         table.schema = schema;
         self.mark("chunk-brings-schema");
@@ -353,7 +356,7 @@ impl Coordinator {
         // A range without rows counts, too: that it is done must be stored.
         table.open.taken += count.max(1);
         if let Some(rows) = held.rows {
-            table.open.bytes += rows.bytes;
+            table.open.bytes = table.open.bytes.saturating_add(rows.bytes);
             self.budget.admit_chunk(rows.batch, name);
         }
         let overwritten =

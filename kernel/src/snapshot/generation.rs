@@ -93,6 +93,12 @@ impl Coordinator {
     fn fix_base(&mut self, name: &TableName) {
         let Some(table) = self.tables.get(name) else { return };
         let stand = self.stored_stand(name).join(&Cut::at(table.complete().clone()));
+        let floor = self.log.floor.join(&self.log.acknowledged);
+        if table.is_member() && table.phase != Phase::Pending && !stand.upto().contains(&floor) {
+            // The log from its base on is not there any more: the record says so before a later base is fixed.
+            let why = alloc::format!("the log can be read from {floor} on only, and its copy stands at {stand:?}");
+            return self.needs_snapshot(name, why);
+        }
         let base = match table.phase {
             // It has promised nothing of the log before now.
             Phase::Pending | Phase::NeedsSnapshot => self.end_of_everything(),
@@ -194,7 +200,8 @@ impl Coordinator {
 
     /// The first commit of a generation carries no data (rule G1).
     fn queue_beginning(&mut self, name: &TableName) {
-        let (incarnation, coordinates, now) = (self.incarnation, self.log.identity.coordinates.clone(), self.now);
+        let (incarnation, now) = (self.incarnation, self.now);
+        let (coordinates, server) = (self.log.identity.coordinates.clone(), self.log.server);
         let Some(table) = self.tables.get_mut(name) else { return };
         table.sequence += 1;
         table.checkpoints += 1;
@@ -213,6 +220,7 @@ impl Coordinator {
             begun: Some(Version::new(incarnation, table.sequence)),
             schema: table.schema.clone(),
             coordinates,
+            server,
             built_upon: snapshot.built_upon,
             kind: Kind::Begin(snapshot.generation),
             progress: Some(progress),

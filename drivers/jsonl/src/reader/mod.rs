@@ -4,6 +4,7 @@
 //! a batch of it both take longer than a task may hold its executor, and because the rows that were read last are written
 //! while the next ones are decoded. What is running when the future is dropped is picked up by the next call.
 
+mod alone;
 mod assemble;
 mod batch;
 mod breaks;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use contract::{Error, Kind, Limit, LogRead, LogReader};
 use tokio::task::JoinHandle;
 
+pub use alone::read_text;
 pub(crate) use assemble::{Assembler, Place};
 pub(crate) use batch::is_unavailable;
 pub(crate) use breaks::Breaks;

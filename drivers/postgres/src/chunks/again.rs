@@ -17,12 +17,12 @@ use rows::build::BatchBuilder;
 use rows::{EncodedKeys, Operation, RowPhase, TableSchema, Type, ValuePolicy};
 use tokio::time::Instant;
 
-use super::copied::CopiedRow;
 use super::read::{ALIAS, ROWS_EXPECTED};
 use super::session;
 use super::table::{Table, as_sent, look_up, rejected};
 use super::taking::{Takes, take};
 use crate::catalog;
+use crate::copied::CopiedRow;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
 use crate::source::PostgresSource;

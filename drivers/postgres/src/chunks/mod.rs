@@ -10,7 +10,6 @@
 
 mod again;
 mod bound;
-mod copied;
 mod plan;
 mod read;
 mod session;

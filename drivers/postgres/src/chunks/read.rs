@@ -11,11 +11,11 @@ use rows::{Operation, RowPhase};
 use tokio::time::Instant;
 
 use super::bound::Bound;
-use super::copied::CopiedRow;
 use super::session;
 use super::table::{Table, look_up, rejected};
 use super::taking::{Takes, take};
 use crate::catalog;
+use crate::copied::CopiedRow;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal};
 use crate::source::PostgresSource;

@@ -6,8 +6,8 @@ use contract::Error;
 use kernel::id::TableName;
 use tokio::time::Instant;
 
-use super::copied::{Copied, CopiedRow};
 use super::table::{copying, untaken};
+use crate::copied::{Copied, CopiedRow};
 use crate::reader::Refusal;
 use crate::source::PostgresSource;
 use crate::wire::{Connection, WireError};
@@ -43,7 +43,7 @@ pub(super) async fn take(
     let mut stopped = false;
     while let Some(piece) = connection.copied().await.map_err(|e| copying(place, name, e))? {
         copied.push(&piece);
-        while let Some(row) = copied.next().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
+        while let Some(row) = copied.next_row().map_err(|e| failed(WireError::Protocol(e.to_string())))? {
             rows.take(&row).map_err(|refusal| untaken(source, &refusal, name))?;
         }
         stopped = rows.rows() > 0 && (rows.bytes() >= bytes_max || begun.elapsed() >= HOLD);

@@ -1,5 +1,6 @@
 //! The log's reader: frames from a session, one read after the other.
 
+mod alone;
 mod assemble;
 mod batch;
 mod refusal;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use contract::{Error, Limit, LogRead, LogReader};
 
+pub use alone::read_frames;
 pub(crate) use assemble::{Assembler, ROW_BYTES, Selected, Taken};
 pub(crate) use refusal::Refusal;
 pub(crate) use relation::{Bound, Place as ValuePlace, bind};

@@ -34,6 +34,14 @@ impl<'a> Numeric<'a> {
         if !whole || !digits || shown > 0x3FFF {
             return Err(Misfit::Malformed);
         }
+        // A digit behind those that are shown would be in the number and not in its text.
+        let hidden = |(place, group): (i32, &[u8])| {
+            let lowest = (i32::from(weight) - place) * 4 + trailing_zeros(group_value(group));
+            group_value(group) != 0 && lowest < -i32::from(shown)
+        };
+        if (0..).zip(groups.chunks_exact(2)).any(hidden) {
+            return Err(Misfit::Malformed);
+        }
         Ok(Numeric::Finite { negative, weight, shown, groups })
     }
 
@@ -105,6 +113,16 @@ impl<'a> Numeric<'a> {
 
 fn group_value(group: &[u8]) -> u16 {
     exactly(group).map(u16::from_be_bytes).unwrap_or_default()
+}
+
+/// Zeros at the end of a group of four digits.
+fn trailing_zeros(group: u16) -> i32 {
+    match group {
+        group if group % 1_000 == 0 => 3,
+        group if group % 100 == 0 => 2,
+        group if group % 10 == 0 => 1,
+        _ => 0,
+    }
 }
 
 fn beyond(negative: bool) -> Misfit {

@@ -6,7 +6,7 @@ use crate::pgoutput::{Datum, Malformed};
 
 /// What came of a COPY and was not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Copied {
+pub struct Copied {
     buffer: BytesMut,
     has_begun: bool,
     is_over: bool,
@@ -14,7 +14,7 @@ pub(super) struct Copied {
 
 /// A row: one value a column, each null or binary. It was walked through once, so that reading it again cannot fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct CopiedRow {
+pub struct CopiedRow {
     columns: u16,
     bytes: Bytes,
 }
@@ -27,12 +27,12 @@ const FLAGS_CRITICAL: u32 = 0xFFFF_0000;
 
 impl Copied {
     /// More of it came. Where it was cut says nothing.
-    pub(super) fn push(&mut self, piece: &[u8]) {
+    pub fn push(&mut self, piece: &[u8]) {
         self.buffer.extend_from_slice(piece);
     }
 
     /// The next row, if all of it has come.
-    pub(super) fn next(&mut self) -> Result<Option<CopiedRow>, Malformed> {
+    pub fn next_row(&mut self) -> Result<Option<CopiedRow>, Malformed> {
         if !self.has_begun && !self.begin()? {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl Copied {
     }
 
     /// Did it say that no row is missing?
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.is_over
     }
 
@@ -84,17 +84,22 @@ impl Copied {
 
 impl CopiedRow {
     /// How many values.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         usize::from(self.columns)
     }
 
+    /// Has it none?
+    pub fn is_empty(&self) -> bool {
+        self.columns == 0
+    }
+
     /// Bytes that it took on the wire.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
     /// The values, one a column.
-    pub(super) fn values(&self) -> impl Iterator<Item = Datum<'_>> {
+    pub fn values(&self) -> impl Iterator<Item = Datum<'_>> {
         let mut rest = &self.bytes[..];
         (0..self.columns).map_while(move |_| {
             let (length, after) = rest.split_first_chunk::<4>()?;
@@ -123,7 +128,7 @@ mod tests {
         let (mut copied, mut rows) = (Copied::default(), Vec::new());
         for piece in pieces {
             copied.push(&piece);
-            while let Some(row) = copied.next().unwrap() {
+            while let Some(row) = copied.next_row().unwrap() {
                 let value = |datum| match datum {
                     Datum::Null => None,
                     Datum::Binary(bytes) => Some(bytes.to_vec()),
@@ -141,10 +146,10 @@ mod tests {
         let whole = whole();
         let mut copied = Copied::default();
         copied.push(&whole[..whole.len() - 1]);
-        while copied.next().unwrap().is_some() {}
+        while copied.next_row().unwrap().is_some() {}
         assert!(!copied.is_over());
         copied.push(&whole[whole.len() - 1..]);
-        assert_eq!(copied.next(), Ok(None));
+        assert_eq!(copied.next_row(), Ok(None));
         assert!(copied.is_over());
     }
 
@@ -164,7 +169,7 @@ mod tests {
         let refused = |bytes: &[u8]| {
             let mut copied = Copied::default();
             copied.push(bytes);
-            let refused = copied.next().is_err();
+            let refused = copied.next_row().is_err();
             assert!(copied.buffer.capacity() < 1024);
             refused
         };
