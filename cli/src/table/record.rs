@@ -220,7 +220,10 @@ mod tests {
     #[test]
     fn nothing_is_counted_on_from_a_number_that_no_run_has_written() {
         let mut forged = record(Phase::Streaming);
-        forged.tables.insert("shop.orders".into(), TableRecord { phase: Phase::Halted, generation: u64::MAX, named: None });
+        forged.tables.insert(
+            "shop.orders".into(),
+            TableRecord { phase: Phase::Halted, generation: u64::MAX, named: None, skipped: Vec::new() },
+        );
         let said = "record-forged: the pipeline's record is not what urutau wrote: the generation of table shop.orders is \
                     18446744073709551615";
         assert_eq!(refusal(&forged), said);

@@ -69,9 +69,11 @@ fn types() -> Types {
         name: name.into(),
         known_as: name.into(),
         kind: b'b',
+        has_binary: true,
         element: TypeId(element),
         base: TypeId(0),
         modifier: -1,
+        attributes: Vec::new(),
     };
     let arrays = [entry(1007, "_int4", 23), entry(1009, "_text", 25)];
     Types::new(names.into_iter().map(|(id, name)| entry(id, name, 0)).chain(arrays), 2)

@@ -77,12 +77,12 @@ fn listed(state: &TableState, commit: CommitId) -> bool {
 }
 
 fn identity() -> LogIdentity {
-    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), coordinates: None }
+    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), coordinates: None, lineage: None }
 }
 
 fn usual_record(state: &TableState) -> PipelineState {
     let named = Some(state.commit).filter(|commit| commit.number <= NUMBER_MAX);
-    let entry = TableRecord { phase: Phase::Streaming, generation: state.generation.min(NUMBER_MAX), named };
+    let entry = TableRecord { phase: Phase::Streaming, generation: state.generation.min(NUMBER_MAX), named, skipped: Vec::new() };
     PipelineState {
         format: FORMAT,
         incarnation: state.incarnation.max(state.commit.incarnation),

@@ -5,7 +5,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use postgres_source::pgoutput::{Datum, TypeId};
-use postgres_source::values::{AppendDatum, PgType, TypeEntry, Types, holds, natural};
+use postgres_source::values::{AppendDatum, PgType, Reading, TypeEntry, Types, holds, natural};
 use rows::Type;
 use rows::build::ColumnBuilder;
 
@@ -24,7 +24,7 @@ pub fn values(bytes: &[u8]) -> Saw {
     let first = from.some(40);
     let both = [first, from.rest()];
     let datum = |bytes| if as_text { Datum::Text(bytes) } else { Datum::Binary(bytes) };
-    resolves(&of, bytes);
+    let types = resolves(&of, bytes);
 
     let mut columns: Vec<Type> = DECLARED.iter().filter(|column| holds(&of, column)).cloned().collect();
     columns.push(natural(&of));
@@ -34,7 +34,7 @@ pub fn values(bytes: &[u8]) -> Saw {
         let mut scratch = String::from("what was here before");
         for value in [datum(both[0]), Datum::Null, datum(both[1])] {
             let before = builder.len();
-            let appended = builder.append_datum(&of, value, &mut scratch);
+            let appended = builder.append_datum(&of, value, &mut Reading { types: &types, scratch: &mut scratch });
             assert_eq!(builder.len(), before + usize::from(appended.is_ok()), "{of:?} into {column}");
             taken |= appended.is_ok() && value != Datum::Null;
             if let Err(misfit) = appended {
@@ -45,29 +45,29 @@ pub fn values(bytes: &[u8]) -> Saw {
         let array = builder.finish(column).unwrap_or_else(|error| panic!("{of:?} into {column}: {error}"));
         assert_eq!(array.len(), rows, "{of:?} into {column}");
     }
-    both.iter().for_each(|value| alike(&of, datum(value)));
+    both.iter().for_each(|value| alike(&types, &of, datum(value)));
     Saw::taken_if(taken)
 }
 
 /// One value as a column of this type has it.
-fn one(of: &PgType, column: &Type, value: Datum<'_>) -> Option<arrow_array::ArrayRef> {
+fn one(types: &Types, of: &PgType, column: &Type, value: Datum<'_>) -> Option<arrow_array::ArrayRef> {
     let mut builder = ColumnBuilder::new(column, 1);
-    builder.append_datum(of, value, &mut String::new()).ok()?;
+    builder.append_datum(of, value, &mut Reading { types, scratch: &mut String::new() }).ok()?;
     builder.finish(column).ok()
 }
 
 /// A number as a number, and as text.
-fn alike(of: &PgType, value: Datum<'_>) {
-    let text = one(of, &Type::String, value).map(|array| array.as_string::<i32>().value(0).to_owned());
+fn alike(types: &Types, of: &PgType, value: Datum<'_>) {
+    let text = one(types, of, &Type::String, value).map(|array| array.as_string::<i32>().value(0).to_owned());
     match of {
         PgType::Int4 => {
-            let number = one(of, &Type::Int32, value).map(|array| array.as_primitive::<Int32Type>().value(0));
-            let wide = one(of, &Type::Int64, value).map(|array| array.as_primitive::<Int64Type>().value(0));
+            let number = one(types, of, &Type::Int32, value).map(|array| array.as_primitive::<Int32Type>().value(0));
+            let wide = one(types, of, &Type::Int64, value).map(|array| array.as_primitive::<Int64Type>().value(0));
             assert_eq!((number.map(i64::from), number.map(|n| n.to_string())), (wide, text));
         }
         PgType::Numeric(_) | PgType::Money(_) => {
             let (fine, coarse) = (Type::Decimal { precision: 38, scale: 9 }, Type::Decimal { precision: 38, scale: 2 });
-            let unscaled = |column| one(of, column, value).map(|array| array.as_primitive::<Decimal128Type>().value(0));
+            let unscaled = |column| one(types, of, column, value).map(|array| array.as_primitive::<Decimal128Type>().value(0));
             let (fine, coarse) = (unscaled(&fine), unscaled(&coarse));
             if let (Some(fine), Some(coarse)) = (fine, coarse) {
                 assert_eq!(fine, coarse * 10_i128.pow(7), "{of:?}");
@@ -92,7 +92,7 @@ fn billionths(text: &str) -> Option<i128> {
 }
 
 /// Types that refer to each other in any way, circles among them, resolve to something.
-fn resolves(of: &PgType, bytes: &[u8]) {
+fn resolves(of: &PgType, bytes: &[u8]) -> Types {
     let entries = bytes.chunks(4).take(6).enumerate().map(|(n, piece)| {
         let at = |place: usize| piece.get(place).copied().unwrap_or_default();
         TypeEntry {
@@ -100,9 +100,11 @@ fn resolves(of: &PgType, bytes: &[u8]) {
             name: format!("t{n}"),
             known_as: ["", "int4", "numeric", "text"][usize::from(at(0) % 4)].into(),
             kind: [b'b', b'd', b'e', b'c'][usize::from(at(1) % 4)],
+            has_binary: at(1) < 128,
             element: TypeId(u32::from(at(2) % 8)),
             base: TypeId(u32::from(at(3) % 8)),
             modifier: i32::from(at(0)) * 70_000 - 1,
+            attributes: Vec::new(),
         }
     });
     let types = Types::new(entries, bytes.first().copied().unwrap_or_default());
@@ -110,6 +112,7 @@ fn resolves(of: &PgType, bytes: &[u8]) {
         let resolved = types.resolve(TypeId(id), i32::from(bytes.len() as u16) - 1);
         assert!(!natural(&resolved).to_string().is_empty(), "{of:?}");
     }
+    types
 }
 
 fn server_type(from: &mut Bytes<'_>) -> PgType {

@@ -247,7 +247,7 @@ impl Coordinator {
             // A table that was removed from the pipeline is released like any other: before the acknowledgement passes it.
             if !self.tables.contains_key(name) && entry.phase != Phase::NeedsSnapshot {
                 entry.phase = Phase::NeedsSnapshot;
-                entry.generation += 1;
+                entry.generation = entry.generation.saturating_add(1);
                 entry.named = None;
             }
         }

@@ -35,7 +35,7 @@ pub(crate) fn state() -> TableState {
 }
 
 pub(crate) fn record() -> PipelineState {
-    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(1, 3)) };
+    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(1, 3)), skipped: Vec::new() };
     PipelineState {
         format: FORMAT,
         incarnation: Incarnation(1),
@@ -46,7 +46,7 @@ pub(crate) fn record() -> PipelineState {
 }
 
 pub(crate) fn identity() -> LogIdentity {
-    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), coordinates: None }
+    LogIdentity { streams: [(StreamName::from(""), Identity::from("this"))].into(), coordinates: None, lineage: None }
 }
 
 pub(crate) fn ancestors(json: &str) -> Ancestors {

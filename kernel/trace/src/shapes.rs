@@ -359,7 +359,30 @@ shape! { struct ChunkAnswer {
     rows, end "up-to", visibility, fence "fence", schema "schema", identity "of", keys "keys",
 } }
 shape! { struct RowsAnswer { rows, gone "gone", visibility, fence "fence", identity "of", keys "keys" } }
-shape! { struct LogIdentity { streams, coordinates "numbered-by" } }
+
+impl Say for LogIdentity {
+    fn say(&self, text: &mut Text) {
+        let Self { streams, coordinates, lineage } = self;
+        streams.say(text);
+        text.word("numbered-by");
+        coordinates.say(text);
+        // Few logs have one.
+        if let Some(lineage) = lineage {
+            text.word("lineage");
+            lineage.say(text);
+        }
+    }
+}
+
+impl Parse for LogIdentity {
+    fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
+        let streams = Parse::parse(words)?;
+        words.label("numbered-by")?;
+        let coordinates = Parse::parse(words)?;
+        let lineage = if words.take("lineage") { Some(Parse::parse(words)?) } else { None };
+        Ok(Self { streams, coordinates, lineage })
+    }
+}
 
 shape! { enum StoreOutcome {
     Stored "stored" { token },

@@ -77,6 +77,7 @@ impl Veil {
         LogIdentity {
             streams: identity.streams.iter().map(|(stream, identity)| (stream.clone(), name(identity))).collect(),
             coordinates: identity.coordinates.as_ref().map(name),
+            lineage: identity.lineage.as_ref().map(name),
         }
     }
 

@@ -148,7 +148,7 @@ impl Log {
 
     pub(super) fn identity(&self) -> LogIdentity {
         let streams = STREAMS[..self.streams].iter().map(|s| (StreamName::from(*s), Identity::from(self.identity))).collect();
-        LogIdentity { streams, coordinates: self.coordinates.map(Identity::from) }
+        LogIdentity { streams, coordinates: self.coordinates.map(Identity::from), lineage: None }
     }
 
     fn transaction(&self, number: usize) -> Transaction {

@@ -7,7 +7,7 @@ use kernel::id::{
 };
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
 use kernel::position::{Coordinate, Cut, Digest, LogIdentity, Offset, Position, Transaction};
-use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, Range, TableRecord, TableState};
+use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, Range, Skipped, TableRecord, TableState};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -83,8 +83,8 @@ fn position() -> impl Strategy<Value = Position> {
 
 fn identity() -> impl Strategy<Value = LogIdentity> {
     let one = || name().prop_map(Identity::from);
-    (btree_map(name().prop_map(StreamName::from), one(), 0..3), option::of(one()))
-        .prop_map(|(streams, coordinates)| LogIdentity { streams, coordinates })
+    (btree_map(name().prop_map(StreamName::from), one(), 0..3), option::of(one()), option::of(one()))
+        .prop_map(|(streams, coordinates, lineage)| LogIdentity { streams, coordinates, lineage })
 }
 
 fn cut() -> impl Strategy<Value = Cut> {
@@ -127,8 +127,14 @@ fn table_state() -> impl Strategy<Value = Box<TableState>> {
 
 fn pipeline_state() -> impl Strategy<Value = Box<PipelineState>> {
     let phase = prop_oneof![Just(Phase::Pending), Just(Phase::Streaming), Just(Phase::NeedsSnapshot)];
-    let entry =
-        (phase, number(), option::of(commit())).prop_map(|(phase, generation, named)| TableRecord { phase, generation, named });
+    let skip = (incarnation(), transaction(), coordinate()).prop_map(|(incarnation, transaction, coordinate)| Skipped {
+        incarnation,
+        stream: transaction.stream,
+        at: transaction.at,
+        coordinate,
+    });
+    let entry = (phase, number(), option::of(commit()), vec(skip, 0..2))
+        .prop_map(|(phase, generation, named, skipped)| TableRecord { phase, generation, named, skipped });
     (incarnation(), identity(), position(), btree_map(table(), entry, 0..3)).prop_map(|(incarnation, identity, quiet, tables)| {
         Box::new(PipelineState { format: FORMAT, incarnation, identity, quiet, tables })
     })

@@ -24,7 +24,7 @@ struct Traced {
 }
 
 fn identity() -> LogIdentity {
-    LogIdentity { streams: [(StreamName::from(""), Identity::from("this log"))].into(), coordinates: None }
+    LogIdentity { streams: [(StreamName::from(""), Identity::from("this log"))].into(), coordinates: None, lineage: None }
 }
 
 impl Traced {
