@@ -28,3 +28,12 @@
 //!
 //! **2026-11-30. Golden scripts play against a sink on paper.** Whether 'committed' means durable or a conflict follows from what the script did before,
 //! not from what its author wrote: a story cannot claim an outcome that no sink would give.
+//!
+//! **2026-12-01. A part begins anew with each session.** Several owners of a table name every try at a part by an attempt, a number never used twice, and
+//! only the present one counts, once; the rows stay with the router until it is written. The alternative, going on with a part in the next session,
+//! needs acknowledged batches, a list of live parts in each welcome and rules for what was abandoned meanwhile, and sent as many rows again where
+//! it was tried. *It costs* those rows. The planted bug `PartsOutliveSessions` goes on with them.
+//!
+//! **2026-12-01. Both sides of a session end it when it is silent, and a later one has a higher number.** The simulator showed what lacked: a worker whose
+//! welcome was lost waited for ever, and a first word that came late took a worker out of the session that it was in. The planted bug
+//! `SilenceIgnored` and the script `24-owner-sessions` keep that.
