@@ -5,7 +5,7 @@ mod commands;
 mod hands;
 mod older;
 mod steps;
-mod trace;
+pub(crate) mod trace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
