@@ -387,3 +387,14 @@ fn a_part_that_nobody_locates_again_in_time_sets_the_table_back() {
     play.happens(Happens::Time(1));
     assert!(play.set_back, "its rows are gone, so nobody else can locate it");
 }
+
+#[test]
+fn the_only_worker_gets_a_part_anew_that_takes_too_long() {
+    let mut play = Play::new(false);
+    for happens in [Happens::Comes(1), Happens::Take(1), Happens::Close, Happens::Time(49)] {
+        play.happens(happens);
+    }
+    assert_eq!(play.tried.len(), 1);
+    play.happens(Happens::Time(1));
+    assert_eq!(play.tried.len(), 2, "another attempt, in the same session");
+}
