@@ -204,6 +204,13 @@ impl Config {
     }
 }
 
+#[cfg(feature = "planted-bugs")]
+impl crate::planted::Planted for Config {
+    fn planted(&self) -> Option<crate::planted::PlantedBug> {
+        self.planted
+    }
+}
+
 impl TableConfig {
     /// A keyed table of a staging sink, read from the beginning of the log.
     pub fn new() -> Self {

@@ -79,6 +79,15 @@ name! {
     Bound
 }
 
+name! {
+    /// What maps keys to slots, named by what it computes: two lives that use the same function call it the same (rule O8).
+    LayoutName
+}
+name! {
+    /// A data file of a sink that deletes rows by their place in it.
+    FileName
+}
+
 /// A row's key in the one canonical encoding. Equal keys are equal bytes, wherever the row was read.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncodedKey(Arc<[u8]>);
@@ -197,6 +206,15 @@ pub struct BatchId(pub u64);
 /// A connection to the source's log, numbered by the pump. What is said to an earlier one has no effect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Session(pub u64);
+
+/// A process that owns slots of tables. One that starts again is another one (rule O3); so it chooses the number by chance.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WorkerId(pub u64);
+
+/// A connection between a coordinator and a worker, numbered by the pump on each side, a later one always higher. It is ordered, and
+/// its end is the end of all that was sent in it (rule O3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WorkerSession(pub u64);
 
 /// The order of a row at the sink: `incarnation << 44 | sequence` (rule C9). A later life's rows beat an earlier one's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]

@@ -118,6 +118,8 @@
 //! | `absent` | values that updates left out: which rows lack some, and reading those again | the values |
 //! | `acknowledge` | the pipeline record, the quiet position, what the source may forget ([`docs::acknowledging`]) | a table's own commits |
 //! | `flow` | the one reader, the byte budget, retries, the end of a run | how bytes are read |
+//! | [`route`] | several owners of one table: slots, parts, attempts, key indexes; the router and the owner, each a machine of its own | rows, keys, index contents; the coordinator does not use it yet |
+//! | [`session`] | coordinator and workers: who is admitted, who is served, what ends with a session | sockets |
 //! | [`position`] | positions, cuts, digests, and their text | a total order: there is none |
 //! | [`state`] | what is stored, word for word | how a sink stores it |
 //! | [`outcome`] | what became of a command | |
@@ -128,7 +130,8 @@
 //!
 //! Concerns are folders with a plain state struct (`Table`, `Record`, `Log`); their handlers are methods of [`Coordinator`] in files of
 //! their own, so that there is one outbox and nobody passes events between halves of a machine. Sinks that keep
-//! columns, several owners of a table and the bounded machine are not there yet; what they store has its fields in [`state`] already.
+//! columns and the bounded machine are not there yet; what they store has its fields in [`state`] already. Several owners of a table have
+//! their machines ([`route`]), which the coordinator does not use yet.
 //!
 //! # Where to read on
 //!
@@ -163,6 +166,8 @@ pub mod outcome;
 #[cfg_attr(not(feature = "planted-bugs"), allow(missing_docs))]
 pub mod planted;
 pub mod position;
+pub mod route;
+pub mod session;
 mod snapshot;
 pub mod state;
 pub mod time;

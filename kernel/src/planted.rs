@@ -18,13 +18,27 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
+/// A machine's configuration, which says what is wrong.
 #[cfg(feature = "planted-bugs")]
-pub(crate) fn is_on(config: &crate::config::Config, bug: PlantedBug) -> bool {
-    config.planted == Some(bug)
+pub(crate) trait Planted {
+    /// The wrong rule that is switched on.
+    fn planted(&self) -> Option<PlantedBug>;
+}
+
+#[cfg(feature = "planted-bugs")]
+impl<T: Planted> Planted for &T {
+    fn planted(&self) -> Option<PlantedBug> {
+        (**self).planted()
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn is_on(config: &impl Planted, bug: PlantedBug) -> bool {
+    config.planted() == Some(bug)
 }
 
 #[cfg(not(feature = "planted-bugs"))]
-pub(crate) const fn never(_: &crate::config::Config) -> bool {
+pub(crate) const fn never<T>(_: &T) -> bool {
     false
 }
 
@@ -224,4 +238,58 @@ bugs! {
     ClosedWaitsForFence => "every-wait-has-an-exit",
     /// A value that was not sent becomes nothing.
     NullForAbsent => "absent-value-never-stored",
+    /// At the budget's bound nothing closes inside a transaction.
+    BudgetNeverCloses => "budget-conserved",
+    /// Rows of open chunks count in the budget that stops the reader.
+    ChunksStopTheReader => "every-wait-has-an-exit",
+    /// A TRUNCATE does not raise the version below which rows are none of the table's.
+    TruncateWithoutFloor => "position-covers-only-durable",
+    /// A part counts as written when any attempt at it is.
+    OldAttemptAccepted => "one-attempt-counts",
+    /// A commit goes as soon as one part of its checkpoint is written.
+    CommitWithoutOwner => "one-attempt-counts",
+    /// A commit names what earlier attempts may have written, too.
+    DeadAttemptsPublished => "one-attempt-counts",
+    /// A slot's new worker gets what the one before it had not been sent.
+    MoveKeepsSent => "one-attempt-counts",
+    /// What a TRUNCATE begins again goes on under the attempt before it.
+    AttemptReusedAfterTruncate => "one-attempt-counts",
+    /// A part whose commit was sent is attempted again when its worker is lost.
+    SentPartAttemptedAgain => "one-attempt-counts",
+    /// A worker keeps its parts when a session ends, and knows parts by their names, not by their attempts.
+    PartsOutliveSessions => "one-attempt-counts",
+    /// A worker takes what comes late from a session that is over.
+    LateMessagesTaken => "one-attempt-counts",
+    /// The layout of a table changes inside a checkpoint.
+    LayoutFlipsInside => "one-owner-per-key",
+    /// A worker's look-ups count in its index before their commit is durable.
+    IndexBeforeDurable => "index-at-its-base",
+    /// An index goes on to a snapshot that holds another attempt's rows of its slot.
+    IndexGoesOnBlindly => "index-at-its-base",
+    /// An index is known by its slot, whatever the layout.
+    IndexIgnoresLayout => "index-at-its-base",
+    /// A commit that was found in the history counts as the one that made the newest snapshot.
+    IndexBoundToHead => "index-at-its-base",
+    /// After a foreign commit what was located before it counts at the new snapshot.
+    NotLocatedAgain => "index-at-its-base",
+    /// After a foreign commit only one part is located again.
+    OnePartLocatedAgain => "index-at-its-base",
+    /// Of several owners that delete rows of one file the last one's list is kept.
+    OneVectorPerOwner => "one-vector-per-file",
+    /// A worker numbers the rows that it writes itself.
+    VersionByWorker => "a-version-names-one-row",
+    /// A worker deletes what it staged when it forgets a part.
+    WorkerCleansUp => "staged-kept-while-unknown",
+    /// A checkpoint is given up while nobody knows whether it was committed.
+    GivenUpWhileUnknown => "staged-kept-while-unknown",
+    /// Nobody tells a worker that a part was given up.
+    AbandonNotSaid => "rows-held-equal-rows-known",
+    /// Bytes of a part are given back each time that it is called written.
+    PartReleasedTwice => "budget-conserved",
+    /// A part stays with its worker however long it takes.
+    PartNeverMoves => "converges-after-healing",
+    /// A worker waits in a session however long nothing is heard in it.
+    SilenceIgnored => "converges-after-healing",
+    /// Nobody asks whether a newer life has begun, neither when a worker tells of one nor on a timer.
+    NeitherHelloNorTimer => "converges-after-healing",
 }

@@ -5,7 +5,7 @@ mod commands;
 mod hands;
 mod older;
 mod steps;
-mod trace;
+pub(crate) mod trace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -592,10 +592,9 @@ impl Engine {
     }
 
     fn end(&mut self) {
-        let missing = self.world.lacks(&self.members);
+        let missing = self.world.lacks(&self.members).or_else(|| Some("no life comes to rest".into()));
         let waiting = self.processes.iter().filter(|p| p.alive).flat_map(|p| p.coordinator.waiting());
         let waiting: Vec<String> = waiting.filter(|w| w.what != "a snapshot").map(|w| format!("{w:?}")).collect();
-        let missing = missing.or_else(|| Some("no life comes to rest".into()));
         self.world.judge("converges-after-healing", resources::converges_after_healing(missing.as_deref(), &waiting));
     }
 }

@@ -7,6 +7,7 @@ pub mod files;
 pub mod history;
 pub mod marks;
 pub mod oracle;
+pub mod owners;
 pub mod plan;
 pub mod planted;
 pub mod process;

@@ -12,7 +12,7 @@ use kernel::planted::PlantedBug;
 use sim::engine::{self, Report};
 use sim::oracle::Violation;
 use sim::shrink::shrink;
-use sim::{exhaustive, files, planted, production};
+use sim::{exhaustive, files, owners, planted, production};
 
 const USAGE: &str = "\
 explore --seeds N [--base S] [--hashes] [--bug NAME]   run seeds, tell what broke; --hashes: seed, inputs and hash of each
@@ -24,6 +24,8 @@ planted                                                what finds each planted b
 planted --measure [--seeds N] [--base S] [--bug NAME]  how soon chance finds each planted bug, as the code is now
 exhaust [--bound NAME] [--world N] [--bug NAME]        every run of tiny worlds: small (as in the tests), larger, largest
 exhaust --planted | --measure [--states N]             which wrong rules the small ones find: as kept, or as the code is now
+owners [--seeds N] [--base S] [--bug NAME] [--hashes]  several owners a table: run seeds, tell what broke and which paths were taken
+owners --seed S | --story NAME [--bug NAME]            one of them, told
 marks [--seeds N] [--base S]                           how often each rare path was taken
 format                                                 rewrite the scenario files in their one form";
 
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         "record" => record(&arguments),
         "shrink" => shrink_run(&arguments),
         "marks" => marks(&arguments),
+        "owners" => several_owners(&arguments),
         "exhaust" => exhaust(&arguments),
         _ => Err(USAGE.to_string()),
     };
@@ -239,7 +242,7 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, String> {
         let (mut first, mut claimed, mut by, mut run) = (None, None, BTreeMap::<&str, u64>::new(), 0);
         for seed in base..base + seeds {
             run += 1;
-            if let Some(violation) = engine::run(seed, Some(*bug), false).violation {
+            if let Some(violation) = planted::run(seed, *bug) {
                 first.get_or_insert(seed);
                 if violation.rule == bug.invariant() {
                     claimed.get_or_insert(seed);
@@ -322,6 +325,55 @@ fn exhaust_planted(arguments: &Arguments) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Several owners of a table: seeds, or one of them with all that happens in it.
+fn several_owners(arguments: &Arguments) -> Result<ExitCode, String> {
+    let bug = arguments.bug()?;
+    let told = owners::stories().into_iter().find(|told| Some(told.name) == arguments.text("--story"));
+    if arguments.text("--seed").is_some() || arguments.text("--story").is_some() {
+        let report = match (told, arguments.text("--story")) {
+            (Some(told), _) => owners::play(&told.story, bug, true),
+            (None, Some(name)) => return Err(format!("there is no story '{name}'")),
+            (None, None) => owners::run(arguments.number("--seed", 0)?, bug, true),
+        };
+        println!("{}\nhash {:016x}", report.trace.join("\n"), report.hash);
+        return Ok(match report.violation {
+            Some(violation) => {
+                println!("{violation}");
+                ExitCode::FAILURE
+            }
+            None => ExitCode::SUCCESS,
+        });
+    }
+    let (seeds, base) = (arguments.number("--seeds", 1_000)?, arguments.number("--base", 0)?);
+    let hashes = arguments.0.iter().any(|a| a == "--hashes");
+    let begun = std::time::Instant::now();
+    let (mut broken, mut inputs, mut marks) = (BTreeMap::<&str, Vec<u64>>::new(), 0, BTreeMap::<&str, u64>::new());
+    for seed in base..base + seeds {
+        let report = owners::run(seed, bug, false);
+        inputs += report.inputs;
+        report.marks.iter().for_each(|(mark, times)| *marks.entry(mark).or_default() += times);
+        if hashes {
+            println!("{seed} {} {:016x}", report.inputs, report.hash);
+        }
+        if let Some(violation) = report.violation {
+            let few = broken.values().map(Vec::len).sum::<usize>() < 20;
+            broken.entry(violation.rule).or_default().push(seed);
+            if few {
+                println!("seed {seed}: {violation}");
+            }
+        }
+    }
+    let took = begun.elapsed().as_secs_f64();
+    for (mark, times) in &marks {
+        println!("{times:>10} {mark}");
+    }
+    println!("{seeds} seeds from {base}, {inputs} inputs, {took:.1} s, {:.0} inputs/s", inputs as f64 / took);
+    for (rule, seeds) in &broken {
+        println!("{rule}: {} ({:?})", seeds.len(), &seeds[..seeds.len().min(8)]);
+    }
+    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn marks(arguments: &Arguments) -> Result<ExitCode, String> {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use kernel::planted::PlantedBug;
 
-use crate::files;
+use crate::oracle::Violation;
+use crate::{engine, files, owners};
 
 /// Found in directed scenarios only: chance meets them once in thousands of seeds, or less.
 pub const DIRECTED: &[PlantedBug] = &[
@@ -16,13 +17,51 @@ pub const DIRECTED: &[PlantedBug] = &[
     PlantedBug::LearnsNothingFromRecord,
     PlantedBug::LineageByNumber,
     PlantedBug::LostByLastNumber,
+    PlantedBug::NeitherHelloNorTimer,
     PlantedBug::NoClaim,
     PlantedBug::PartOfLostUnnoticed,
     PlantedBug::ReconnectWithoutValidation,
     PlantedBug::RetryWithoutValidation,
     PlantedBug::ShorterLogUnnoticed,
+    PlantedBug::SilenceIgnored,
     PlantedBug::SweepByStaleLife,
 ];
+
+/// Wrong rules of several owners of a table, which are played in the world of `owners`.
+pub const OF_OWNERS: &[PlantedBug] = &[
+    PlantedBug::AbandonNotSaid,
+    PlantedBug::AttemptReusedAfterTruncate,
+    PlantedBug::CommitWithoutOwner,
+    PlantedBug::DeadAttemptsPublished,
+    PlantedBug::GivenUpWhileUnknown,
+    PlantedBug::IndexBeforeDurable,
+    PlantedBug::IndexBoundToHead,
+    PlantedBug::IndexGoesOnBlindly,
+    PlantedBug::IndexIgnoresLayout,
+    PlantedBug::LateMessagesTaken,
+    PlantedBug::LayoutFlipsInside,
+    PlantedBug::MoveKeepsSent,
+    PlantedBug::NeitherHelloNorTimer,
+    PlantedBug::NotLocatedAgain,
+    PlantedBug::OldAttemptAccepted,
+    PlantedBug::OnePartLocatedAgain,
+    PlantedBug::OneVectorPerOwner,
+    PlantedBug::PartNeverMoves,
+    PlantedBug::PartReleasedTwice,
+    PlantedBug::PartsOutliveSessions,
+    PlantedBug::SentPartAttemptedAgain,
+    PlantedBug::SilenceIgnored,
+    PlantedBug::VersionByWorker,
+    PlantedBug::WorkerCleansUp,
+];
+
+/// What a seed finds of a bug, in the world that plays it.
+pub fn run(seed: u64, bug: PlantedBug) -> Option<Violation> {
+    match OF_OWNERS.contains(&bug) {
+        true => owners::run(seed, Some(bug), false).violation,
+        false => engine::run(seed, Some(bug), false).violation,
+    }
+}
 
 /// How many seeds, from 0 on, a bug may need; none for a directed one. Most need a handful.
 pub fn budget(bug: PlantedBug) -> Option<u64> {
@@ -30,18 +69,23 @@ pub fn budget(bug: PlantedBug) -> Option<u64> {
         bug if DIRECTED.contains(&bug) => None,
         PlantedBug::AheadClamped | PlantedBug::LostOnlyIfBelow | PlantedBug::StatesBeforeIncarnation => Some(600),
         PlantedBug::AcknowledgedOnlyOnce | PlantedBug::DoubtNotStored | PlantedBug::UnknownTakeTrusted => Some(600),
-        PlantedBug::RereadProvesFirst => Some(600),
+        PlantedBug::RereadProvesFirst | PlantedBug::IndexBoundToHead | PlantedBug::PartNeverMoves => Some(600),
         PlantedBug::MinimumInsteadOfMeet => Some(300),
         _ => Some(120),
     }
 }
 
-/// The scenario files that find each bug.
+/// The scenario files, and the stories of `owners`, that find each bug.
 pub fn scenarios() -> Result<BTreeMap<String, Vec<String>>, String> {
     let mut finders = BTreeMap::<String, Vec<String>>::new();
     for path in files::paths("scenarios").iter().chain(&files::paths("regressions")) {
         for finds in files::read(path)?.1.finds {
             finders.entry(finds.bug).or_default().push(files::name(path));
+        }
+    }
+    for told in owners::stories() {
+        for bug in &told.finds {
+            finders.entry(bug.name().to_string()).or_default().push(told.name.to_string());
         }
     }
     Ok(finders)

@@ -129,7 +129,9 @@ impl Coordinator {
         table.sequence += 1;
         table.open.taken += 1;
         table.open.truncate_first = true;
-        table.open.begun = Some(Version::new(incarnation, table.sequence));
+        if !planted!(self.config, TruncateWithoutFloor) {
+            table.open.begun = Some(Version::new(incarnation, table.sequence));
+        }
         if planted!(self.config, TruncateKeepsRows) {
             table.open.first_sequence = table.sequence + 1 - u64::from(table.open.rows.iter().map(RowRange::count).sum::<u32>());
             return;
@@ -329,7 +331,7 @@ impl Coordinator {
                 self.close(&name);
             }
         }
-        if self.budget.is_full(self.config.budget_bytes_max) {
+        if self.budget.is_full(self.config.budget_bytes_max) && !planted!(self.config, BudgetNeverCloses) {
             self.close_the_largest();
         }
     }

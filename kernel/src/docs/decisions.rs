@@ -38,3 +38,12 @@
 //!
 //! **2026-12-01. A log of sets has one identity, its lineage.** Origins come and go, and a server never says that it does not know one; where each stream had its
 //! own identity, a transaction that only a lost server had was judged by nobody. So the end of such a log counts for every origin.
+//!
+//! **2026-12-01. A part begins anew with each session.** Several owners of a table name every try at a part by an attempt, a number never used twice, and
+//! only the present one counts, once; the rows stay with the router until it is written. The alternative, going on with a part in the next session,
+//! needs acknowledged batches, a list of live parts in each welcome and rules for what was abandoned meanwhile, and sent as many rows again where
+//! it was tried. *It costs* those rows. The planted bug `PartsOutliveSessions` goes on with them.
+//!
+//! **2026-12-01. Both sides of a session end it when it is silent, and a later one has a higher number.** The simulator showed what lacked: a worker whose
+//! welcome was lost waited for ever, and a first word that came late took a worker out of the session that it was in. The planted bug
+//! `SilenceIgnored` and the script `28-owner-sessions` keep that.

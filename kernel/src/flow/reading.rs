@@ -40,7 +40,8 @@ impl Coordinator {
     pub(crate) fn may_read(&self) -> bool {
         let over = self.log.reading.is_some() || self.log.finished || self.drain.is_closing();
         let pressed = self.tables.values().any(|t| t.presses_back(self.now, self.config.retry.most));
-        !over && !pressed && !self.budget.is_full(self.config.budget_bytes_max)
+        let chunks = planted!(self.config, ChunksStopTheReader) && self.budget.used() >= self.config.budget_bytes_max;
+        !over && !pressed && !self.budget.is_full(self.config.budget_bytes_max) && !chunks
     }
 
     /// Where the tables stand, each place once. Blocked ones too: what they are to skip later must be divided as it was.

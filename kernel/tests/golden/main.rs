@@ -6,6 +6,7 @@
 
 mod log;
 mod paper;
+mod route;
 mod script;
 mod stage;
 mod words;
@@ -39,8 +40,12 @@ fn every_script_goes_as_it_is_written() {
     for (name, path) in scripts() {
         let text = std::fs::read_to_string(&path).unwrap();
         let script = Script::parse(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let mut player: Box<dyn Player> =
-            if name.contains("worker") { Box::new(worker::Workshop::default()) } else { Box::new(stage::Stage::default()) };
+        let mut player: Box<dyn Player> = match () {
+            () if name.contains("worker") => Box::new(worker::Workshop::default()),
+            () if name.contains("router") => Box::new(route::Routing::default()),
+            () if name.contains("owner") => Box::new(route::Owning::default()),
+            () => Box::new(stage::Stage::default()),
+        };
         let played = match script.play(player.as_mut()) {
             Ok(played) => played,
             Err(why) => {

@@ -66,7 +66,7 @@ pub(super) fn brief(command: &Command) -> String {
 }
 
 /// A hash that is the same on every machine.
-pub(super) struct TraceHash(pub(super) u64);
+pub(crate) struct TraceHash(pub(crate) u64);
 
 impl Default for TraceHash {
     fn default() -> Self {
@@ -75,7 +75,7 @@ impl Default for TraceHash {
 }
 
 impl TraceHash {
-    pub(super) fn note(&mut self, now: u64, process: usize, what: &impl Hash) {
+    pub(crate) fn note(&mut self, now: u64, process: usize, what: &impl Hash) {
         self.write_u64(now);
         self.write_u64(process as u64);
         what.hash(self);

@@ -6,6 +6,7 @@
 pub mod absent;
 pub mod durability;
 pub mod outcomes;
+pub mod owners;
 pub mod resources;
 pub mod snapshots;
 pub mod starting;
