@@ -580,11 +580,11 @@ impl Engine {
     fn judge_rest(&mut self) {
         let after = self.rest_states();
         let before = std::mem::take(&mut self.at_rest);
-        // What a table shows that nobody copies is nobody's promise: a late write of an older life may still reach it.
+        // What a table shows that nobody copies is nobody's promise: an older life's late write may still reach it.
         let copied = |tab: &usize| self.members.contains(tab) && !self.world.needs_snapshot(*tab) && !self.needed.contains(tab);
-        let copied: Vec<usize> = (0..before.len()).filter(copied).collect();
-        for tab in copied {
+        for tab in (0..before.len()).filter(copied).collect::<Vec<_>>() {
             let ((s0, c0), (s1, c1)) = (&before[tab], &after[tab]);
+            let s0 = if self.world.is_divided_elsewhere(s0.as_ref(), self.now) { s1 } else { s0 };
             let verdict = starting::recovery_is_a_projection(&format!("t{tab}"), (s0, c0), (s1, c1));
             self.world.judge("recovery-is-a-projection", verdict);
         }

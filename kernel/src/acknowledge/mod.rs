@@ -182,8 +182,8 @@ impl Coordinator {
             let (Some(entry), Some(table)) = (self.record.known.tables.get(&name), self.tables.get(&name)) else { continue };
             let stored = entry.phase == Phase::NeedsSnapshot && entry.generation > table.generation();
             let running = table.flight.as_ref().is_some_and(|f| f.retry.is_none());
-            // The wanted generation is on its way.
-            let begins = table.is_beginning();
+            // The wanted generation is on its way, unless somebody stopped it: nothing would begin it then, and nobody could resume it.
+            let begins = table.is_beginning() && table.phase == Phase::Snapshotting;
             if stored && table.is_member() && !running && !begins && self.wants_snapshot_in_memory(&name) {
                 let why = table.why.clone().unwrap_or_else(|| "it was released".into());
                 self.mark("release-stored");

@@ -446,6 +446,7 @@ macro_rules! config {
     };
 }
 config! {
-    checkpoint, record_interval, poll_interval, budget_bytes_max, read_bytes_max, retry, source_keeps_all, hold, validate_interval,
-    rewind_interval, ancestor_runs_max, recent_commits_max, until_current, source_reads_chunks, snapshot, absent, tables,
+    checkpoint, record_interval, poll_interval, budget_bytes_max, read_bytes_max, retry, source_keeps_all, source_keeps_key_order, hold,
+    hold_distance, validate_interval, rewind_interval, ancestor_runs_max, recent_commits_max, intervals_max, until_current,
+    source_reads_chunks, snapshot, absent, tables,
 }

@@ -133,6 +133,12 @@ impl World {
         self.memory.ends_told.iter().fold(self.source.told.join(&self.source.floor), |told, end| told.join(end))
     }
 
+    /// Does a state divide a transaction by the coordinates of another server than the one that is read now? A life takes it again
+    /// from its beginning (rule P2): the state is another one then, and what readers see is the same.
+    pub fn is_divided_elsewhere(&self, state: Option<&TableState>, now: u64) -> bool {
+        state.is_some_and(|state| !state.cut.is_whole() && state.identity.coordinates != self.source.identity(now).coordinates)
+    }
+
     /// A table that the record newly calls in need of a snapshot really needs one.
     pub(super) fn judge_release(&mut self, process: &Process, table: Tab, before: Option<&PipelineState>) {
         let name = &self.history.tables[table];
