@@ -426,13 +426,20 @@ shape! { enum OnTruncate { Propagate "propagate", Ignore "ignore", Fail "fail" }
 shape! { enum OnError { Halt "halt", Stop "stop" } }
 shape! { enum Resnapshot { WhenAsked "when-asked", AtStart "at-start" } }
 
-/// Each field in a line of its own. Where wrong rules can be planted there is a field more, which no trace has: so this is a list by
-/// hand, and a test holds it against what a configuration shows of itself.
+/// Each field in a line of its own. Those that came `later` stand only where they are not what they are if nobody says it, so that
+/// a trace of an older release is one of this one. Where wrong rules can be planted there is a field more, which no trace has: so
+/// this is a list by hand, and a test holds it against what a configuration shows of itself.
 macro_rules! config {
-    ($($field:ident),* $(,)?) => {
+    ($($field:ident),*; later $($later:ident),* $(,)?) => {
         impl Say for Config {
             fn say(&self, text: &mut Text) {
                 $( text.new_line(); text.word(stringify!($field)); self.$field.say(text); )*
+                let usual = Config::new(Default::default());
+                $( if self.$later != usual.$later {
+                    text.new_line();
+                    text.word(stringify!($later));
+                    self.$later.say(text);
+                } )*
             }
         }
 
@@ -440,13 +447,14 @@ macro_rules! config {
             fn parse(words: &mut Words<'_>) -> Result<Self, Wrong> {
                 let mut config = Config::new(Default::default());
                 $( words.label(stringify!($field))?; config.$field = Parse::parse(words)?; )*
+                $( if words.take(stringify!($later)) { config.$later = Parse::parse(words)?; } )*
                 Ok(config)
             }
         }
     };
 }
 config! {
-    checkpoint, record_interval, poll_interval, budget_bytes_max, read_bytes_max, retry, source_keeps_all, source_keeps_key_order, hold,
-    hold_distance, validate_interval, rewind_interval, ancestor_runs_max, recent_commits_max, intervals_max, until_current,
-    source_reads_chunks, snapshot, absent, tables,
+    checkpoint, record_interval, poll_interval, budget_bytes_max, read_bytes_max, retry, source_keeps_all, hold, validate_interval,
+    rewind_interval, ancestor_runs_max, recent_commits_max, until_current, source_reads_chunks, snapshot, absent, tables;
+    later source_keeps_key_order, hold_distance, intervals_max,
 }
