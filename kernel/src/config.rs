@@ -27,7 +27,8 @@ pub struct Config {
     pub source_keeps_all: bool,
     /// How long a blocked table may keep the source from discarding before it is released; `None` for sources that keep all.
     pub hold: Option<Duration>,
-    /// How much of the log, in its own measure, a halted or paused table may keep before it is released.
+    /// How much of the log, in its own measure, a halted or paused table may keep before it is released; `None` for sources that keep
+    /// all.
     pub hold_distance: Option<u64>,
     /// After so long without a proof that this life is the newest it reads the record (rule O4).
     pub validate_interval: Duration,

@@ -36,7 +36,7 @@ pub struct TableState {
     pub commit: CommitId,
     /// The commits of this generation that this one was built upon.
     pub ancestors: Ancestors,
-    /// The highest row sequence used so far in the life `incarnation`.
+    /// The highest row sequence used so far in the life of `commit`.
     pub sequence: u64,
     /// The number of the snapshot that the copy began with; 0 began at a log position.
     pub generation: u64,

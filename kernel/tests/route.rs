@@ -388,6 +388,21 @@ fn a_part_that_nobody_locates_again_in_time_sets_the_table_back() {
     assert!(play.set_back, "its rows are gone, so nobody else can locate it");
 }
 
+/// However long ago it was asked for at another base.
+#[test]
+fn a_part_that_is_located_again_in_time_is_committed() {
+    let mut play = Play::new(true);
+    for happens in [Happens::Comes(1), Happens::Take(1), Happens::Close, Happens::Turn, Happens::Writes(0), Happens::Commit] {
+        play.happens(happens);
+    }
+    play.happens(Happens::Time(50));
+    play.happens(Happens::Answer(3));
+    play.happens(Happens::Time(49));
+    assert!(!play.set_back && !play.gathered, "it is asked for anew, and waited for from then on");
+    play.happens(Happens::Writes(0));
+    assert!(play.gathered);
+}
+
 #[test]
 fn the_only_worker_gets_a_part_anew_that_takes_too_long() {
     let mut play = Play::new(false);

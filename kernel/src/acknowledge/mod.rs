@@ -5,6 +5,8 @@
 //! each table, the commit of which this is true; it is stored before the acknowledgement that relies on it. The record is a
 //! function of memory, stored whenever it differs, never because something happened.
 
+mod hold;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -18,8 +20,8 @@ use crate::flow::Backoff;
 use crate::id::{CommandId, CommitId, Incarnation, StreamName, TableName, Token};
 use crate::outcome::StoreOutcome;
 use crate::planted::planted;
-use crate::position::{Coordinate, Cut, LogIdentity, Position, Transaction};
-use crate::state::{FORMAT, Phase, PipelineState, Skipped, TableRecord, TableState};
+use crate::position::{Cut, LogIdentity, Position};
+use crate::state::{FORMAT, Phase, PipelineState, TableRecord, TableState};
 use crate::time::Time;
 
 /// The pipeline record as it is known to be stored, and how it is being replaced.
@@ -106,92 +108,6 @@ fn is_named(config: &Config, named: Option<CommitId>, state: &TableState) -> boo
 }
 
 impl Coordinator {
-    /// A table's phase should be this in the record. A table that needs a snapshot goes on needing it until its own generation
-    /// has reached the wanted one: no halt, pause or resume replaces that (rule A5).
-    pub(crate) fn want(&mut self, name: &TableName, phase: Phase) {
-        let undone = phase != Phase::NeedsSnapshot && self.wants_snapshot(name);
-        if undone && !planted!(self.config, HaltUndoesRelease) && !planted!(self.config, ReaddedTableTrusted) {
-            return;
-        }
-        self.record.wanted.insert(name.clone(), phase);
-    }
-
-    /// Does the record, or will it, say that the table needs a snapshot that it does not have?
-    pub(crate) fn wants_snapshot(&self, name: &TableName) -> bool {
-        let generation = self.tables.get(name).map_or(0, Table::generation);
-        let wanted = self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot);
-        let stored = self.record.known.tables.get(name);
-        wanted || stored.is_some_and(|e| e.phase == Phase::NeedsSnapshot && e.generation > generation)
-    }
-
-    /// Its generation is the wanted one now.
-    pub(crate) fn snapshot_is_needed_no_more(&mut self, name: &TableName, phase: Phase) {
-        self.record.wanted.insert(name.clone(), phase);
-    }
-
-    /// Does memory, whatever the stored record says, want a snapshot of it?
-    pub(crate) fn wants_snapshot_in_memory(&self, name: &TableName) -> bool {
-        self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot)
-    }
-
-    /// Hold nothing for the table any more: true once the record says so, not before (rule A5).
-    pub(crate) fn release(&mut self, name: &TableName) {
-        self.mark("released");
-        self.want(name, Phase::NeedsSnapshot);
-    }
-
-    /// Since when a table holds the source back and time alone may end it: it is stopped in front of a row, or its sink fails.
-    pub(crate) fn holds_since(&self, name: &TableName) -> Option<Time> {
-        let table = self.tables.get(name).filter(|t| t.is_member() && !self.wants_snapshot_in_memory(name))?;
-        match &table.flight {
-            Some(flight) => flight.retry.map(|r| r.since),
-            None if matches!(table.phase, Phase::Streaming | Phase::Snapshotting) => None,
-            None => table.blocked,
-        }
-    }
-
-    /// A table may hold the source back only so long, and only so much of it (rules A5, R7).
-    pub(crate) fn release_what_holds_too_long(&mut self) {
-        if self.config.hold.is_none() && self.config.hold_distance.is_none() {
-            return;
-        }
-        for name in self.names() {
-            let too_long = |hold| self.holds_since(&name).is_some_and(|since| since + hold <= self.now);
-            if self.config.hold.is_some_and(too_long) {
-                self.mark("held-too-long");
-                self.release(&name);
-            } else if self.config.hold_distance.is_some_and(|most| self.holds(&name) > most) {
-                self.mark("held-too-much");
-                self.release(&name);
-            }
-        }
-    }
-
-    /// How much of what was read of the log is kept for a table that is halted or paused. One whose sink fails is on its way, however
-    /// far behind: time alone ends that.
-    fn holds(&self, name: &TableName) -> u64 {
-        let stands = |t: &&Table| t.is_member() && t.blocked.is_some() && matches!(t.phase, Phase::Halted | Phase::Paused);
-        let table = self.tables.get(name).filter(stands).filter(|_| !self.wants_snapshot_in_memory(name));
-        table.map_or(0, |table| self.log.received.beyond(table.complete()))
-    }
-
-    /// A table of which the stored record says that it needs a snapshot, because this life wanted so, is given up. Not while
-    /// one of its commands runs: its outcome must be known first (rule O5).
-    pub(crate) fn end_what_was_released(&mut self) {
-        for name in self.names() {
-            let (Some(entry), Some(table)) = (self.record.known.tables.get(&name), self.tables.get(&name)) else { continue };
-            let stored = entry.phase == Phase::NeedsSnapshot && entry.generation > table.generation();
-            let running = table.flight.as_ref().is_some_and(|f| f.retry.is_none());
-            // The wanted generation is on its way, unless somebody stopped it: nothing would begin it then, and nobody could resume it.
-            let begins = table.is_beginning() && table.phase == Phase::Snapshotting;
-            if stored && table.is_member() && !running && !begins && self.wants_snapshot_in_memory(&name) {
-                let why = table.why.clone().unwrap_or_else(|| "it was released".into());
-                self.mark("release-stored");
-                self.needs_snapshot(&name, why);
-            }
-        }
-    }
-
     // ---- quiet
 
     /// The meet of what every member has complete, never beyond what was received.
@@ -252,7 +168,13 @@ impl Coordinator {
             }
         }
         for (name, table) in &self.tables {
-            tables.insert(name.clone(), self.entry_now(name, table, &quiet));
+            let (phase, generation, named) = self.entry_now(name, table, &quiet);
+            let skipped = tables.remove(name).map(|entry| entry.skipped).unwrap_or_default();
+            let mut entry = TableRecord { phase, generation, named, skipped };
+            if let Some(skipped) = self.skipped(table) {
+                entry.skip(skipped);
+            }
+            tables.insert(name.clone(), entry);
         }
         let identity = self.identity_of(&quiet);
         PipelineState { format: FORMAT, incarnation: self.incarnation, identity, quiet, tables }
@@ -275,46 +197,11 @@ impl Coordinator {
         known.coordinates == self.log.identity.coordinates && whole && self.log.identity.streams.iter().all(named)
     }
 
-    fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> TableRecord {
-        let phase = self.wanted_phase(name, table);
-        let skipped = self.record.known.tables.get(name).map(|entry| entry.skipped.clone()).unwrap_or_default();
-        let mut entry = if phase == Phase::NeedsSnapshot {
-            TableRecord { phase, generation: self.needed(name, table), named: None, skipped }
-        } else {
-            TableRecord { phase, generation: table.generation(), named: self.named(table, quiet), skipped }
-        };
-        if let Some(at) = &table.skip {
-            entry.skip(self.skipped(at));
-        }
-        entry
-    }
-
-    // ---- skipping
-
-    fn skipped(&self, (transaction, coordinate): &(Transaction, Coordinate)) -> Skipped {
-        let Transaction { stream, at } = transaction.clone();
-        Skipped { incarnation: self.incarnation, stream, at, coordinate: *coordinate }
-    }
-
-    /// May the table pass over this event? Once the stored record says so (rule A5: audited), not when somebody has said it.
-    pub(crate) fn may_skip(&self, name: &TableName, at: &(Transaction, Coordinate)) -> bool {
-        let is_said = self.tables.get(name).is_some_and(|table| table.skip.as_ref() == Some(at));
-        let entry = self.record.known.tables.get(name);
-        let is_recorded = || entry.is_some_and(|entry| entry.skipped.contains(&self.skipped(at)));
-        is_said && (planted!(self.config, SkipsUnrecorded) || is_recorded())
-    }
-
-    /// Tables that halted in front of what they may pass over now go on.
-    pub(crate) fn resume_what_may_skip(&mut self) {
-        for name in self.names() {
-            let Some(table) = self.tables.get(&name).filter(|table| table.resumes_when_recorded) else { continue };
-            if table.skip.as_ref().is_some_and(|at| self.may_skip(&name, at)) {
-                self.mark("skip-recorded");
-                if let Some(table) = self.tables.get_mut(&name) {
-                    table.resumes_when_recorded = false;
-                }
-                self.resume(&name);
-            }
+    /// What the record would say of a table now, but for what it was told to skip: phase, generation, the commit that it names.
+    fn entry_now(&self, name: &TableName, table: &Table, quiet: &Position) -> (Phase, u64, Option<CommitId>) {
+        match self.wanted_phase(name, table) {
+            Phase::NeedsSnapshot => (Phase::NeedsSnapshot, self.needed(name, table), None),
+            phase => (phase, table.generation(), self.named(table, quiet)),
         }
     }
 
@@ -389,17 +276,14 @@ impl Coordinator {
         let mut most = Difference::None;
         for (name, table) in &self.tables {
             let Some(entry) = known.tables.get(name) else { return Difference::Urgent };
-            let now = self.entry_now(name, table, quiet);
-            let awaited = now.named != entry.named && self.is_crowded(name);
-            let skips = now.skipped != entry.skipped;
-            if skips
-                || now.phase != entry.phase
-                || (now.phase == Phase::NeedsSnapshot && now.generation != entry.generation)
-                || awaited
-            {
+            let (phase, generation, named) = self.entry_now(name, table, quiet);
+            let awaited = named != entry.named && self.is_crowded(name);
+            let skips = self.skipped(table).is_some_and(|skipped| !entry.skipped.contains(&skipped));
+            let needs = phase == Phase::NeedsSnapshot && generation != entry.generation;
+            if skips || phase != entry.phase || needs || awaited {
                 return Difference::Urgent;
             }
-            if now != *entry {
+            if (generation, named) != (entry.generation, entry.named) {
                 most = Difference::Some;
             }
         }

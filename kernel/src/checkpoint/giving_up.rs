@@ -117,6 +117,7 @@ impl Coordinator {
         // What is known in memory counts, too: a record that is being stored may already rely on it.
         let stand = self.stored_stand(name).join(&Cut::at(table.complete().clone()));
         let divided_elsewhere = self.is_divided_elsewhere(name);
+        let began = table.is_beginning();
         self.give_up(name);
         let floor = self.log.floor.join(&self.log.acknowledged);
         let now = self.now;
@@ -132,6 +133,8 @@ impl Coordinator {
         if released {
             table.blocked = None;
             table.needed = table.generation() + 1;
+            // What was refused once would be refused again, at once and for ever: somebody mends it, and asks.
+            table.wants_generation &= !began;
         }
         self.say_halted(name, why, None);
         self.want(name, if released { Phase::NeedsSnapshot } else { Phase::Halted });

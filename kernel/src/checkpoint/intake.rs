@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{CLOSED_MAX, Table};
 use crate::config::OnTruncate;
-use crate::coordinator::{Coordinator, Operator, Output, RowRange, Touched};
+use crate::coordinator::{Coordinator, Operator, RowRange, Touched};
 use crate::id::{TableName, TransactionName, Version};
 use crate::planted::planted;
 use crate::position::{Coordinate, Cut, Digest, Offset, Position, Transaction};
@@ -23,7 +23,7 @@ pub(crate) struct Change<'a> {
 }
 
 /// What is to be done with a change.
-enum Verdict {
+pub(super) enum Verdict {
     /// It is covered, or not for this table as it is now: pass over it.
     PassOver,
     /// Take it.
@@ -170,27 +170,6 @@ impl Coordinator {
         self.mark("schema-change");
     }
 
-    /// A row that the table's policy does not let through: the table halts in front of it, unless somebody said `skip`.
-    pub(crate) fn take_refused(&mut self, change: &Change<'_>, why: String) {
-        if let Verdict::PassOver = self.judge(change) {
-            return;
-        }
-        let at = (change.transaction.clone(), change.first);
-        if self.may_skip(change.table, &at) {
-            self.mark("refused-skipped");
-            self.cover(change);
-            let (transaction, coordinate) = at;
-            self.push(Output::Skipped { table: change.table.clone(), transaction, coordinate });
-            return;
-        }
-        self.mark("halted-by-refused-row");
-        if let Some(table) = self.tables.get_mut(change.table) {
-            table.refused = Some(at.clone());
-            table.blocked = Some(self.now);
-        }
-        self.halt_in_front(change.table, why, Some(at));
-    }
-
     /// Covers a change without an effect.
     fn take_nothing(&mut self, change: &Change<'_>) {
         if let Verdict::Take = self.judge(change) {
@@ -198,7 +177,7 @@ impl Coordinator {
         }
     }
 
-    fn cover(&mut self, change: &Change<'_>) {
+    pub(super) fn cover(&mut self, change: &Change<'_>) {
         if let Some(table) = self.tables.get_mut(change.table) {
             table.begin_taking_of_log(self.now);
             table.taken.take(change.transaction, change.last, change.digest);
@@ -209,7 +188,7 @@ impl Coordinator {
 
     /// The one place that decides whether a change is taken. A change at or below the table's `taken` has no effect, one
     /// above it is never skipped: it is taken, or the table is blocked from here on.
-    fn judge(&mut self, change: &Change<'_>) -> Verdict {
+    pub(super) fn judge(&mut self, change: &Change<'_>) -> Verdict {
         let now = self.now;
         let stuck = self.tables.get(change.table).is_some_and(|t| self.holds_others(change.table, t));
         let Some(table) = self.tables.get_mut(change.table) else { return Verdict::PassOver };
@@ -367,16 +346,10 @@ impl Coordinator {
                 }
             }
             Operator::Resume(name) => self.resume(&name),
-            Operator::Skip(name) => {
-                let Some(table) = self.tables.get_mut(&name) else { return };
-                if let (Phase::Halted, Some(at)) = (table.phase, table.refused.take()) {
-                    table.skip = Some(at);
-                    table.resumes_when_recorded = true;
-                }
-            }
+            Operator::Skip(name) => self.skip(&name),
             Operator::Release(name) => {
                 if self.tables.get(&name).is_some_and(|t| matches!(t.phase, Phase::Paused | Phase::Halted)) {
-                    self.release(&name);
+                    self.release(&name, "somebody released it");
                 }
             }
             Operator::Resnapshot(name) => self.resnapshot(&name),
@@ -387,6 +360,7 @@ impl Coordinator {
         let released = self.wants_snapshot(name);
         let phase = self.phase_to_go_on(name);
         let Some(table) = self.tables.get_mut(name) else { return };
+        table.resumes_when_recorded = false;
         if !matches!(table.phase, Phase::Paused | Phase::Halted) || released {
             return;
         }

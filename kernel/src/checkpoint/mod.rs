@@ -6,6 +6,7 @@
 mod commit;
 mod giving_up;
 mod intake;
+mod refused;
 
 pub(crate) use intake::Change;
 

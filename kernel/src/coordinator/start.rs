@@ -435,13 +435,12 @@ impl Coordinator {
         table.taken = cut;
         table.blocked = None;
         table.base_due = base_due;
-        // An older life's rows are below this one's, whatever their numbers are.
-        let numbered = stored.as_ref().filter(|s| s.incarnation == incarnation).map_or(0, |s| s.sequence);
-        table.sequence = table.sequence.max(numbered);
         table.recent.clear();
         if let Some(state) = &stored {
             if state.commit.incarnation == incarnation {
                 table.commits = table.commits.max(state.commit.number);
+                // An older life's rows are below this one's, whatever their numbers are.
+                table.sequence = table.sequence.max(state.sequence);
             }
             table.recent.push_back(Recent { commit: state.commit, before: Position::START, logged: true });
         }

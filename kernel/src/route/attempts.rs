@@ -149,7 +149,7 @@ impl Router {
     /// Until when a part that was asked for is waited for.
     fn waited_until(&self, piece: &Piece, base: &Option<Token>) -> Option<Time> {
         let waits = !piece.is_written_at(base) && !piece.spent;
-        piece.asked_at().filter(|_| waits).map(|at| at + self.config.part_wait)
+        piece.asked_at(base).filter(|_| waits).map(|at| at + self.config.part_wait)
     }
 
     /// What this session of this worker has not been sent is sent.

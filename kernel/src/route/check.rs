@@ -86,7 +86,7 @@ impl Router {
             for (share, closed) in table.shares().filter(|(share, _)| share.step == Step::Gathering) {
                 let Some(base) = share.asks(closed, table.locates) else { continue };
                 let waits = |p: &super::share::Piece| !p.is_written_at(&base) && p.written.is_none();
-                let stuck = |p: &super::share::Piece| p.asked_at().is_none() && !p.spent && !nobody;
+                let stuck = |p: &super::share::Piece| p.asked_at(&base).is_none() && !p.spent && !nobody;
                 if let Some((slot, _)) = share.parts.iter().find(|(_, p)| waits(p) && stuck(p)) {
                     let dump = format!("{name} checkpoint {} slot {}: nobody was asked", share.number.0, slot.0);
                     return broken("every-wait-has-an-exit", dump);

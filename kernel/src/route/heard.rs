@@ -26,8 +26,9 @@ impl Router {
         let deaf = planted!(self.config, NeitherHelloNorTimer);
         match self.sessions.hello(self.now, session, worker, if deaf { served.min(self.incarnation) } else { served }) {
             Admission::Admitted { replaces } => {
-                if replaces.is_some() {
+                if let Some(session) = replaces {
                     self.mark("session-replaced");
+                    self.push(RouterOutput::HangUp { session });
                 }
                 self.alone = None;
                 self.push(RouterOutput::Send { session, message: ToOwner::Welcome { incarnation: self.incarnation } });

@@ -38,6 +38,7 @@ mod message;
 mod owner;
 mod router;
 mod share;
+mod wire;
 
 pub use deletions::Deletions;
 pub use index::{Binding, Indexes};
@@ -45,3 +46,4 @@ pub use layout::{Layout, LayoutError};
 pub use message::*;
 pub use owner::{Owner, OwnerConfig};
 pub use router::{Router, RouterConfig, RouterWaiting};
+pub use wire::*;

@@ -156,9 +156,9 @@ impl Piece {
         self.written.as_ref().is_some_and(|w| w.base == *base)
     }
 
-    /// Since when it is being waited for, if it is.
-    pub(super) fn asked_at(&self) -> Option<Time> {
-        self.given.as_ref().and_then(|g| g.asked.as_ref()).map(|(at, _)| *at)
+    /// Since when it is being waited for there, if it is.
+    pub(super) fn asked_at(&self, base: &Option<Token>) -> Option<Time> {
+        self.given.as_ref().and_then(|g| g.asked.as_ref()).filter(|(_, there)| there == base).map(|(at, _)| *at)
     }
 
     /// When it may be tried again, if its last try failed.
