@@ -48,6 +48,7 @@ mod shapes;
 mod tests;
 mod text;
 mod veil;
+mod words;
 mod write;
 
 pub use read::{Heard, Line, Reader, Step, TraceError, WorkerHeard};

@@ -6,7 +6,7 @@ use kernel::id::{
     TransactionName, Version,
 };
 use kernel::outcome::{CommitOutcome, LogFailure, StoreOutcome, WriteOutcome};
-use kernel::position::{Coordinate, Cut, Digest, LogIdentity, Offset, Position, Transaction};
+use kernel::position::{Coordinate, Cut, Digest, Interval, LogIdentity, Offset, Position, Transaction};
 use kernel::state::{Ancestors, FORMAT, Phase, PipelineState, Range, Skipped, TableRecord, TableState};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -77,8 +77,9 @@ fn digest() -> impl Strategy<Value = Digest> {
 }
 
 fn position() -> impl Strategy<Value = Position> {
-    btree_map(name().prop_map(StreamName::from), number().prop_map(Offset), 0..3)
-        .prop_map(|streams| streams.into_iter().collect())
+    // Several of one stream are a set with holes.
+    let interval = (number(), number()).prop_map(|(a, b)| Interval { from: Offset(a.min(b)), to: Offset(a.max(b)) });
+    vec((name().prop_map(StreamName::from), interval), 0..4).prop_map(|intervals| intervals.into_iter().collect())
 }
 
 fn identity() -> impl Strategy<Value = LogIdentity> {
