@@ -1,4 +1,4 @@
-//! One event heap. Commands drained together land in any order but that of their lane. What goes wrong is asked of the schedule
+//! One agenda. Commands drained together land in any order but that of their lane. What goes wrong is asked of the schedule
 //! at each occasion, and noted when it happens: those steps, with the workload, the options and the dice, are the run.
 
 mod commands;
@@ -7,8 +7,7 @@ mod older;
 mod steps;
 pub(crate) mod trace;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use fault_scenarios::{Command as Name, Dice, Moment, Request, Scenario, Small, Step, Then, What, When, generate};
@@ -23,6 +22,7 @@ use kernel::worker::{WorkerInput, WorkerOutput};
 use commands::incarnation_of;
 use trace::{Trace, TraceHash};
 
+use crate::agenda::Agenda;
 use crate::history::{Contents, Tab};
 use crate::oracle::{Violation, outcomes, resources, starting};
 use crate::plan::Plan;
@@ -126,25 +126,6 @@ enum Lasting {
     CutShort,
 }
 
-struct Queued(u64, u64, Event);
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Queued {}
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -168,8 +149,7 @@ struct Engine {
     schedule: Schedule,
     dice: Rc<Dice>,
     now: u64,
-    order: u64,
-    heap: BinaryHeap<Reverse<Queued>>,
+    agenda: Agenda<Event>,
     processes: Vec<Process>,
     stage: Stage,
     booting: bool,
@@ -201,8 +181,7 @@ impl Engine {
             schedule,
             dice,
             now: 0,
-            order: 0,
-            heap: BinaryHeap::new(),
+            agenda: Agenda::default(),
             processes: vec![],
             stage: Stage::Faults,
             booting: true,
@@ -230,7 +209,7 @@ impl Engine {
         self.at(HANDS, Event::Hands);
         self.at(self.plan.heals, Event::Heal);
         self.at(self.plan.heals + 5_900, Event::End);
-        while let Some(Reverse(Queued(at, _, event))) = self.heap.pop() {
+        while let Some((at, event)) = self.agenda.pop() {
             self.now = at;
             self.world.now = at;
             self.happen(event);
@@ -263,8 +242,7 @@ impl Engine {
     }
 
     fn at(&mut self, at: u64, event: Event) {
-        self.order += 1;
-        self.heap.push(Reverse(Queued(at, self.order, event)));
+        self.agenda.plan(at, event);
     }
 
     /// A line for whoever wants to know everything.
@@ -584,7 +562,7 @@ impl Engine {
         let copied = |tab: &usize| self.members.contains(tab) && !self.world.needs_snapshot(*tab) && !self.needed.contains(tab);
         for tab in (0..before.len()).filter(copied).collect::<Vec<_>>() {
             let ((s0, c0), (s1, c1)) = (&before[tab], &after[tab]);
-            let s0 = if self.world.is_divided_elsewhere(s0.as_ref(), self.now) { s1 } else { s0 };
+            let s0 = if self.world.is_divided_elsewhere(s0.as_ref(), s1.as_ref(), self.now) { s1 } else { s0 };
             let verdict = starting::recovery_is_a_projection(&format!("t{tab}"), (s0, c0), (s1, c1));
             self.world.judge("recovery-is-a-projection", verdict);
         }

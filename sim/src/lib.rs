@@ -1,6 +1,7 @@
 //! The simulator: the kernel's machines in a world with faults, judged by an oracle.
 #![deny(missing_docs)]
 
+mod agenda;
 pub mod engine;
 pub mod exhaustive;
 pub mod files;

@@ -1,14 +1,14 @@
-//! One event heap: leads, workers, links, sinks. Commands drained together land in any order but that of their lane.
+//! One agenda: leads, workers, links, sinks. Commands drained together land in any order but that of their lane.
 
+mod commands;
 mod faults;
 mod judging;
 mod landing;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use fault_scenarios::Random;
-use kernel::id::{AttemptId, Incarnation, Part, Version, WorkerSession};
+use kernel::id::{AttemptId, Incarnation, Part, Version};
 use kernel::outcome::WriteOutcome;
 use kernel::planted::PlantedBug;
 use kernel::route::{FromOwner, IndexAt, Layout, OwnerInput, OwnerOutput, Run, ToOwner};
@@ -16,10 +16,11 @@ use kernel::route::{FromOwner, IndexAt, Layout, OwnerInput, OwnerOutput, Run, To
 use super::lead::{Asker, Event, Lead, LeadInput, LeadOutput, number, number_of};
 use super::links::{Links, Way};
 use super::sinks::{Commit, Cut, Outcome, Row, Sink, Truth};
-use super::story::{Fate, Fault, Happening, Kind, Story, Tab, generate};
+use super::story::{Fate, Fault, Story, Tab, generate};
 use super::workshop::Workshop;
+use crate::agenda::Agenda;
 use crate::engine::trace::TraceHash;
-use crate::oracle::{Violation, owners, resources};
+use crate::oracle::{Violation, resources};
 
 /// What a run found.
 #[derive(Clone, Debug)]
@@ -32,8 +33,6 @@ pub struct Report {
     pub hash: u64,
     /// How often the machines took rare paths, and the world did things.
     pub marks: BTreeMap<&'static str, u64>,
-    /// What went wrong.
-    pub happened: Vec<Happening>,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
 }
@@ -78,25 +77,6 @@ enum Doing {
     Write { attempt: AttemptId, part: Part, rows: Vec<Row>, fate: Option<Fate> },
 }
 
-struct Queued(u64, u64, Happens);
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Queued {}
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 struct Process<M, I> {
     machine: M,
     alive: bool,
@@ -120,16 +100,13 @@ impl<M, I> Process<M, I> {
 const TICK: u64 = 4;
 /// Ticks after healing until everything must be at rest.
 const DEADLINE: u64 = 6_000;
-/// How long everything must stay at rest.
-const REST: u64 = 260;
 
 struct World<'a> {
     story: &'a Story,
     bug: Option<PlantedBug>,
     random: Random,
     now: u64,
-    order: u64,
-    heap: BinaryHeap<Reverse<Queued>>,
+    agenda: Agenda<Happens>,
     leads: Vec<Process<Lead, LeadInput>>,
     workers: Vec<Process<Workshop, (OwnerInput, Vec<Row>)>>,
     links: Links,
@@ -148,7 +125,6 @@ struct World<'a> {
     inputs: u64,
     hash: TraceHash,
     marks: BTreeMap<&'static str, u64>,
-    happened: Vec<Happening>,
     trace: Option<Vec<String>>,
     done: bool,
 }
@@ -161,8 +137,7 @@ impl<'a> World<'a> {
             bug,
             random: Random::of(&[story.seed.unwrap_or(0), 78]),
             now: 0,
-            order: 0,
-            heap: BinaryHeap::new(),
+            agenda: Agenda::default(),
             leads: vec![],
             workers: vec![],
             links: Links::default(),
@@ -181,7 +156,6 @@ impl<'a> World<'a> {
             inputs: 0,
             hash: TraceHash::default(),
             marks: BTreeMap::new(),
-            happened: vec![],
             trace: trace.then(Vec::new),
             done: false,
         }
@@ -195,7 +169,7 @@ impl<'a> World<'a> {
         let heals = self.story.heals();
         self.at(heals, Happens::Heals);
         self.at(heals + DEADLINE, Happens::Ends);
-        while let Some(Reverse(Queued(at, _, happens))) = self.heap.pop() {
+        while let Some((at, happens)) = self.agenda.pop() {
             self.now = at;
             self.happens(happens);
             if self.violation.is_some() || self.done {
@@ -212,14 +186,12 @@ impl<'a> World<'a> {
             inputs: self.inputs,
             hash: self.hash.0,
             marks: self.marks,
-            happened: self.happened,
             trace: self.trace.unwrap_or_default(),
         }
     }
 
     fn at(&mut self, at: u64, happens: Happens) {
-        self.order += 1;
-        self.heap.push(Reverse(Queued(at, self.order, happens)));
+        self.agenda.plan(at, happens);
     }
 
     fn mark(&mut self, mark: &'static str) {
@@ -272,7 +244,7 @@ impl<'a> World<'a> {
             Happens::LeadLands(p, output, fate) => self.lead_lands(p, output, fate),
             Happens::Lands(w, doing) => self.lands(w, doing),
             Happens::ToLead { link, sent, message } => {
-                if self.links.passes(link, Way::ToLead, sent, self.now) {
+                if self.links.passes(link, sent, self.now) {
                     self.late(link);
                     let lead = self.links.0[link].lead;
                     self.lead(lead, LeadInput::Heard(Links::session(link), message));
@@ -280,7 +252,7 @@ impl<'a> World<'a> {
                 }
             }
             Happens::ToWorker { link, sent, message, rows } => {
-                if self.links.passes(link, Way::ToWorker, sent, self.now) {
+                if self.links.passes(link, sent, self.now) {
                     self.late(link);
                     let worker = self.links.0[link].worker;
                     self.worker(worker, OwnerInput::Heard { session: Links::session(link), message }, rows);
@@ -377,87 +349,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn command(&mut self, p: usize, output: LeadOutput) {
-        match output {
-            LeadOutput::Stop => self.end_lead(p),
-            LeadOutput::HangUp(session) => self.break_link(Links::of(session), 0),
-            LeadOutput::Send(session, message, rows) => {
-                let (link, takes, sent) = (Links::of(session), self.takes(), self.now);
-                let at = self.links.arrives(link, Way::ToWorker, self.now, takes);
-                self.at(at, Happens::ToWorker { link, sent, message, rows });
-            }
-            LeadOutput::Commit { id, table, commit } => self.command_commit(p, id, table, commit),
-            LeadOutput::Take
-            | LeadOutput::ReadRecord(_)
-            | LeadOutput::Recover(_)
-            | LeadOutput::Read { .. }
-            | LeadOutput::Delete(..) => {
-                let at = self.now + self.takes();
-                self.at(at, Happens::LeadLands(p, output, None));
-            }
-        }
-    }
-
-    fn command_commit(&mut self, p: usize, id: u64, table: Tab, commit: Box<Commit>) {
-        let drawn = if self.chance(self.story.rates.commits) { Some(self.commit_fate()) } else { None };
-        let fate = self.next_commit.remove(&table).or(drawn).filter(|_| !self.healed);
-        let mut at = self.now + self.takes();
-        let lane = self.lanes.entry((p, table)).or_insert(0);
-        at = at.max(*lane + 1);
-        *lane = at;
-        if fate == Some(Fate::BehindCompaction) {
-            self.at(at, Happens::Fault(Fault::Compacts(table)));
-            return self.at(at, Happens::LeadLands(p, LeadOutput::Commit { id, table, commit }, None));
-        }
-        if fate.is_some() {
-            self.sinks[table].unknown.extend(&commit.staged);
-            self.mark("commit-of-unknown-fate");
-        }
-        let unknown = LeadInput::Committed { id, table, outcome: Outcome::Unknown };
-        match fate {
-            None | Some(Fate::BehindCompaction) => {}
-            Some(Fate::AnswerLost) => self.at(at + 2, Happens::Lead(p, unknown)),
-            Some(Fate::BeforeCompaction) => {
-                self.at(at + 1, Happens::Fault(Fault::Compacts(table)));
-                self.at(at + 2, Happens::Lead(p, unknown));
-            }
-            Some(Fate::LinksBreak) => {
-                self.break_links(p);
-                self.at(at + 2, Happens::Lead(p, unknown));
-            }
-            Some(Fate::GivenUp) => {
-                self.at(at + 2, Happens::Lead(p, unknown));
-                self.at(at + 3, Happens::Lead(p, LeadInput::GiveUp(table)));
-                at += 20;
-            }
-            Some(Fate::Lost | Fate::Hangs) => return self.at(at + 2, Happens::Lead(p, unknown)),
-            Some(Fate::Late(late)) => {
-                self.at(at + 2, Happens::Lead(p, unknown));
-                at += late;
-            }
-        }
-        self.at(at, Happens::LeadLands(p, LeadOutput::Commit { id, table, commit }, fate));
-    }
-
-    fn commit_fate(&mut self) -> Fate {
-        match self.random.below(8) {
-            0 => Fate::BehindCompaction,
-            1 => Fate::BeforeCompaction,
-            2 => Fate::GivenUp,
-            3 => Fate::LinksBreak,
-            _ => self.fate(80),
-        }
-    }
-
-    fn fate(&mut self, late: u64) -> Fate {
-        match self.random.below(4) {
-            0 => Fate::AnswerLost,
-            1 => Fate::Lost,
-            2 => Fate::Hangs,
-            _ => Fate::Late(self.random.range(5, late)),
-        }
-    }
-
     fn worker(&mut self, w: usize, input: OwnerInput, rows: Vec<Row>) {
         if !self.workers[w].alive {
             return;
@@ -484,95 +375,5 @@ impl<'a> World<'a> {
             self.workers[w].timer = at;
             self.at(at.max(self.now + 1), Happens::WorkerTimer(w));
         }
-    }
-
-    fn worker_command(&mut self, w: usize, output: OwnerOutput) {
-        match output {
-            OwnerOutput::Send { session, message } => {
-                let (link, takes, sent) = (Links::of(session), self.takes(), self.now);
-                let at = self.links.arrives(link, Way::ToLead, self.now, takes);
-                self.at(at, Happens::ToLead { link, sent, message });
-            }
-            OwnerOutput::HangUp { session } => self.break_link(Links::of(session), 0),
-            OwnerOutput::LoadIndex { at, .. } => self.in_lane(w, at.index.clone(), Doing::Load(at)),
-            OwnerOutput::Locate { attempt, at } => self.in_lane(w, at.index.clone(), Doing::Locate(attempt, at)),
-            OwnerOutput::Apply { attempt, index } => {
-                let overlay = self.workers[w].machine.overlay(attempt);
-                self.in_lane(w, index.clone(), Doing::Apply(index, overlay));
-            }
-            OwnerOutput::DropIndex { index } => self.in_lane(w, index.clone(), Doing::Drop(index)),
-            OwnerOutput::Write { attempt, part, runs } => self.command_write(w, attempt, part, &runs),
-            OwnerOutput::Forget { attempt } => self.workers[w].machine.forget(attempt),
-            OwnerOutput::DeleteStaged { attempt, table } => self.delete(number(&table), attempt),
-        }
-    }
-
-    /// The commands of one index are carried out one after the other.
-    fn in_lane(&mut self, w: usize, index: kernel::route::IndexName, doing: Doing) {
-        let takes = self.takes();
-        let lane = self.workers[w].machine.lanes.entry(index).or_insert(0);
-        *lane = (self.now + takes).max(*lane);
-        let at = *lane;
-        self.at(at, Happens::Lands(w, doing));
-    }
-
-    fn command_write(&mut self, w: usize, attempt: AttemptId, part: Part, runs: &[Run]) {
-        let table = number(&part.table);
-        let rows = self.workers[w].machine.netted(attempt, self.story.tables[table], runs);
-        let drawn = if self.chance(self.story.rates.writes) { Some(self.fate(150)) } else { None };
-        let fate = self.next_write.remove(&table).or(drawn).filter(|_| !self.healed);
-        let mut at = self.now + self.takes();
-        if fate.is_some() {
-            self.mark("write-of-unknown-fate");
-        }
-        let failed = OwnerInput::Wrote { attempt, outcome: WriteOutcome::Transient { why: "no answer".into() } };
-        match fate {
-            Some(Fate::BehindCompaction | Fate::BeforeCompaction | Fate::GivenUp | Fate::LinksBreak) | None => {}
-            Some(Fate::Hangs) => {}
-            Some(Fate::AnswerLost) => self.at(at + 2, Happens::Worker(w, failed)),
-            Some(Fate::Lost) => return self.at(at + 2, Happens::Worker(w, failed)),
-            Some(Fate::Late(late)) => {
-                self.at(at + 2, Happens::Worker(w, failed));
-                at += late;
-            }
-        }
-        self.at(at, Happens::Lands(w, Doing::Write { attempt, part, rows, fate }));
-    }
-}
-
-fn session_lost(session: WorkerSession) -> (LeadInput, OwnerInput) {
-    (LeadInput::Lost(session), OwnerInput::SessionLost { session })
-}
-
-impl World<'_> {
-    /// Has everything come to rest?
-    fn rest(&mut self) {
-        if !self.healed || self.done || self.violation.is_some() {
-            return;
-        }
-        let end = self.end();
-        let awake = self.leads.iter().all(|l| l.still.is_none()) && self.workers.iter().all(|w| w.still.is_none());
-        let rests = awake && self.newest().is_some_and(|p| self.leads[p].machine.is_at_rest(end)) && self.missing().is_none();
-        if !rests {
-            self.rests_since = None;
-            return;
-        }
-        let since = *self.rests_since.get_or_insert(self.now);
-        if self.now < since + REST {
-            return;
-        }
-        for w in 0..self.workers.len() {
-            let newest = self.newest();
-            let serves = self.links.present(w).is_some_and(|l| Some(self.links.0[l].lead) == newest);
-            if self.workers[w].alive && serves {
-                let held = self.workers[w].machine.held().into_iter().collect();
-                self.judge("rows-held-equal-rows-known", owners::nothing_is_held_at_rest(w as u64, &held));
-            }
-        }
-        self.done = true;
-    }
-
-    fn kind(&self, table: Tab) -> Kind {
-        self.story.tables[table]
     }
 }

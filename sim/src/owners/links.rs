@@ -19,7 +19,7 @@ pub(super) struct Link {
     /// Nothing passes it any more, and nobody is told.
     silent: Option<u64>,
     /// Until when something still arrives, each way.
-    until: [u64; 2],
+    until: u64,
     /// When the last thing arrives, each way.
     last: [u64; 2],
 }
@@ -30,7 +30,7 @@ pub(super) struct Links(pub(super) Vec<Link>);
 
 impl Links {
     pub(super) fn open(&mut self, lead: usize, worker: usize, now: u64) -> usize {
-        self.0.push(Link { lead, worker, broke: None, silent: None, until: [0; 2], last: [now; 2] });
+        self.0.push(Link { lead, worker, broke: None, silent: None, until: 0, last: [now; 2] });
         self.0.len() - 1
     }
 
@@ -60,7 +60,7 @@ impl Links {
     }
 
     /// It breaks. What is on its way may still arrive until then.
-    pub(super) fn breaks(&mut self, link: usize, now: u64, until: [u64; 2]) -> bool {
+    pub(super) fn breaks(&mut self, link: usize, now: u64, until: u64) -> bool {
         let link = &mut self.0[link];
         if link.broke.is_some() {
             return false;
@@ -70,11 +70,11 @@ impl Links {
     }
 
     /// Does what was sent then arrive now?
-    pub(super) fn passes(&self, link: usize, way: Way, sent: u64, now: u64) -> bool {
+    pub(super) fn passes(&self, link: usize, sent: u64, now: u64) -> bool {
         let link = &self.0[link];
         if link.silent.is_some_and(|silent| now >= silent) {
             return false;
         }
-        link.broke.is_none_or(|broke| sent <= broke && now <= link.until[way as usize])
+        link.broke.is_none_or(|broke| sent <= broke && now <= link.until)
     }
 }

@@ -86,7 +86,7 @@ pub enum Fate {
     Lost,
     /// It is answered as unknown, and lands so much later.
     Late(u64),
-    /// It lands, and nobody ever answers.
+    /// A write lands, and nobody ever answers; a commit is lost.
     Hangs,
     /// Just before the commit lands somebody rewrites the table's files.
     BehindCompaction,

@@ -7,6 +7,7 @@ use kernel::planted::PlantedBug;
 use kernel::route::{Deletions, IndexAt, IndexName, Owner, OwnerConfig, OwnerInput, Run, ToOwner};
 use kernel::time::{Duration, Time};
 
+use super::lead::number;
 use super::sinks::{Row, file_of};
 use super::story::{Key, Kind};
 
@@ -92,7 +93,7 @@ impl Workshop {
     }
 
     fn kind_of(&self, index: &IndexName) -> Kind {
-        self.kinds[index.table.as_str().trim_start_matches('t').parse::<usize>().unwrap_or(0)]
+        self.kinds[number(&index.table)]
     }
 
     /// Where the rows are that an attempt replaces; what it does to the index is kept.
@@ -111,8 +112,8 @@ impl Workshop {
         deletions
     }
 
-    /// Takes an attempt's look-ups away, to be applied.
-    pub(super) fn overlay(&mut self, attempt: AttemptId) -> Overlay {
+    /// An attempt's look-ups, to be applied.
+    pub(super) fn overlay(&self, attempt: AttemptId) -> Overlay {
         self.overlays.get(&attempt).cloned().unwrap_or_default()
     }
 

@@ -134,9 +134,11 @@ impl World {
     }
 
     /// Does a state divide a transaction by the coordinates of another server than the one that is read now? A life takes it again
-    /// from its beginning (rule P2): the state is another one then, and what readers see is the same.
-    pub fn is_divided_elsewhere(&self, state: Option<&TableState>, now: u64) -> bool {
-        state.is_some_and(|state| !state.cut.is_whole() && state.identity.coordinates != self.source.identity(now).coordinates)
+    /// from its beginning (rule P2): the state is another one then, `upto` stands, and what readers see is the same.
+    pub fn is_divided_elsewhere(&self, was: Option<&TableState>, is: Option<&TableState>, now: u64) -> bool {
+        let (Some(was), Some(is)) = (was, is) else { return false };
+        let elsewhere = was.identity.coordinates != self.source.identity(now).coordinates;
+        !was.cut.is_whole() && elsewhere && durability::contains(is.cut.upto(), was.cut.upto())
     }
 
     /// A table that the record newly calls in need of a snapshot really needs one.
@@ -152,10 +154,12 @@ impl World {
         let removed = !process.tables.contains(&table);
         let elsewhere = self.source.server > 0 && !self.plan.tables[table].keyed;
         let vanished = self.memory.ever_rolled[table];
-        // It may not keep more of the log than this.
+        // One that stands still may not keep more of the log than this.
         let state = self.targets[table].state();
         let kept = self.source.told.beyond(state.map_or(&Position::START, |state| state.cut.upto()));
-        let too_much = self.plan.config.hold_distance.is_some_and(|most| kept > most);
+        let stands =
+            process.coordinator.status().tables.get(name).is_some_and(|t| matches!(t.phase, Phase::Halted | Phase::Paused));
+        let too_much = stands && self.plan.config.hold_distance.is_some_and(|most| kept > most);
         let excused = self.memory.excused[table]
             || too_much
             || removed

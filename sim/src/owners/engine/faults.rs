@@ -1,7 +1,7 @@
 //! What goes wrong, by chance or as told, and what becomes of it.
 
-use super::{Happens, Lead, LeadInput, Links, OwnerInput, Process, TICK, Workshop, World, session_lost};
-use crate::owners::{Fault, Happening};
+use super::{Happens, Lead, LeadInput, Links, OwnerInput, Process, TICK, Workshop, World};
+use crate::owners::Fault;
 
 impl World<'_> {
     pub(super) fn tick(&mut self) {
@@ -108,7 +108,6 @@ impl World<'_> {
 
     pub(super) fn fault(&mut self, fault: Fault) {
         let (newest, now) = (self.newest(), self.now);
-        self.happened.push(Happening { at: now, fault });
         self.tell(|| format!("*** {fault:?}"));
         match fault {
             Fault::LeadDies => {
@@ -217,16 +216,15 @@ impl World<'_> {
 
     /// Both sides hear of it, each some time.
     pub(super) fn break_link(&mut self, link: usize, late: u64) {
-        let until = [self.now + late, self.now + late];
-        if !self.links.breaks(link, self.now, until) {
+        if !self.links.breaks(link, self.now, self.now + late) {
             return;
         }
         let (lead, worker) = (self.links.0[link].lead, self.links.0[link].worker);
         self.tell(|| format!("*** the link of worker {worker} and lead {lead} breaks"));
-        let (to_lead, to_worker) = session_lost(Links::session(link));
+        let session = Links::session(link);
         let mut after = || if self.story.seed.is_some() { self.random.range(1, 30) } else { 1 };
         let (lead_after, worker_after) = (self.now + after(), self.now + after());
-        self.at(lead_after, Happens::Lead(lead, to_lead));
-        self.at(worker_after, Happens::Worker(worker, to_worker));
+        self.at(lead_after, Happens::Lead(lead, LeadInput::Lost(session)));
+        self.at(worker_after, Happens::Worker(worker, OwnerInput::SessionLost { session }));
     }
 }

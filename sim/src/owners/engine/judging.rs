@@ -7,6 +7,9 @@ use crate::oracle::owners;
 use crate::owners::sinks::{Commit, Outcome, Truth};
 use crate::owners::{Kind, Row, Tab};
 
+/// How long everything must stay at rest.
+const REST: u64 = 260;
+
 impl World<'_> {
     pub(super) fn written(&mut self, table: Tab, attempt: AttemptId, part: Part, rows: Vec<Row>) {
         for row in &rows {
@@ -83,5 +86,36 @@ impl World<'_> {
             let expected = self.truth.at(table, kind, cut);
             owners::state_and_data_move_together(cut, sink.visible(), expected).err().map(|why| format!("t{table}: {why}"))
         })
+    }
+
+    /// Has everything come to rest?
+    pub(super) fn rest(&mut self) {
+        if !self.healed || self.done || self.violation.is_some() {
+            return;
+        }
+        let end = self.end();
+        let awake = self.leads.iter().all(|l| l.still.is_none()) && self.workers.iter().all(|w| w.still.is_none());
+        let rests = awake && self.newest().is_some_and(|p| self.leads[p].machine.is_at_rest(end)) && self.missing().is_none();
+        if !rests {
+            self.rests_since = None;
+            return;
+        }
+        let since = *self.rests_since.get_or_insert(self.now);
+        if self.now < since + REST {
+            return;
+        }
+        for w in 0..self.workers.len() {
+            let newest = self.newest();
+            let serves = self.links.present(w).is_some_and(|l| Some(self.links.0[l].lead) == newest);
+            if self.workers[w].alive && serves {
+                let held = self.workers[w].machine.held().into_iter().collect();
+                self.judge("rows-held-equal-rows-known", owners::nothing_is_held_at_rest(w as u64, &held));
+            }
+        }
+        self.done = true;
+    }
+
+    pub(super) fn kind(&self, table: Tab) -> Kind {
+        self.story.tables[table]
     }
 }

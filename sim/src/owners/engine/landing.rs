@@ -5,7 +5,7 @@ use super::*;
 impl World<'_> {
     pub(super) fn lead_lands(&mut self, p: usize, output: LeadOutput, fate: Option<Fate>) {
         // Of what a dead process sent half still lands.
-        if !self.leads[p].alive && self.order.is_multiple_of(2) {
+        if !self.leads[p].alive && self.agenda.planned().is_multiple_of(2) {
             return;
         }
         let answer = match output {
@@ -55,7 +55,7 @@ impl World<'_> {
     }
 
     pub(super) fn lands(&mut self, w: usize, doing: Doing) {
-        if !self.workers[w].alive && self.order.is_multiple_of(2) {
+        if !self.workers[w].alive && self.agenda.planned().is_multiple_of(2) {
             return;
         }
         let answer = match doing {
