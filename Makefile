@@ -30,5 +30,5 @@ bench: ## rows per CPU-second of the release binary, bytes, commits
 	@scripts/bench
 
 clean: ## remove what was built, downloaded and written
-	rm -rf target .cache
+	rm -rf target .cache fuzz/Cargo.lock fuzz/artifacts
 	@for place in warehouse warehouse-postgres; do if [ -e $$place/catalog.db ]; then rm -rf $$place; fi; done

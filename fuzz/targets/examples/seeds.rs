@@ -69,6 +69,8 @@ fn positions() -> Seeds {
         "5,a:1\na:1\n5",
         "x:1,y:2,z:3\nx:2,y:1,z:3\nx:1,y:1,z:4\ny:9",
         "a%2:5\na%2c:5\n-1",
+        "a:5+7..9+12..13\na:7..9\na:6..13",
+        "7..9\n5+7..9\n5",
         "\u{fc}:5\n\u{1f980}:7,\u{fc}:4",
     ])
 }
@@ -102,6 +104,9 @@ fn states() -> Seeds {
     let streaming = record("0", r#"{"incarnation":2,"number":2}"#, "streaming");
     let needed = record("18446744073709551615", "null", "needs-snapshot");
     let halted = record("1", "null", "halted");
+    let of_sets = usual
+        .replace(r#"{"upto":"70"}"#, r#"{"upto":"a:5+7..9"}"#)
+        .replace(r#""streams":{"":"this"}"#, r#""streams":{},"lineage":"group""#);
     let newer = usual.replace(r#""format":1"#, r#""format":2"#);
     numbered([
         usual.clone(),
@@ -113,13 +118,14 @@ fn states() -> Seeds {
         run,
         needed,
         newer,
+        of_sets,
         r#"{"format":1}"#.to_owned(),
         "not JSON".to_owned(),
         String::new(),
     ])
 }
 
-/// A quiet world and wild ones. After about 60 bytes of configuration small bytes let a command land, 180 to 211 let the log grow.
+/// A quiet world and wild ones. After the bytes of the configuration small bytes let a command land, 180 to 211 let the log grow.
 fn machines() -> Seeds {
     let mut random = Random::new(3);
     let mut seeds = Vec::new();

@@ -2,10 +2,10 @@
 //! against sets of transactions.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use kernel::id::StreamName;
-use kernel::position::{Coordinate, Cut, Digest, Offset, Position, Transaction};
+use kernel::position::{Coordinate, Cut, Digest, Interval, Offset, Position, Transaction};
 
 use crate::Saw;
 
@@ -13,7 +13,7 @@ use crate::Saw;
 const POSITIONS_MAX: usize = 4;
 
 /// Each line is the text of a position, or a position is made of its bytes: of up to three of the streams `a`, `b` and whatever the
-/// line names, so that two lines often speak of the same ones.
+/// line names, so that two lines often speak of the same ones; some of them without their beginning.
 pub fn position(bytes: &[u8]) -> Saw {
     let mut found: Vec<Position> = Vec::new();
     let mut taken = false;
@@ -65,14 +65,19 @@ fn made_of(line: &[u8]) -> Position {
         };
         let low = piece.iter().skip(1).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
         let offset = if piece.get(1) == Some(&0xFF) { u64::MAX - low % 3 } else { low };
-        (StreamName::from(name), Offset(offset))
+        let from = if piece.first().is_some_and(|byte| byte & 4 != 0) { offset / 2 } else { 0 };
+        (StreamName::from(name), Interval { from: Offset(from), to: Offset(offset) })
     });
     entries.collect()
 }
 
 /// Transactions about which these positions could differ.
 fn probes(positions: &[&Position]) -> BTreeSet<(StreamName, u64)> {
-    let ends = positions.iter().flat_map(|position| position.streams().map(|(stream, offset)| (stream.clone(), offset.0)));
+    let ends_of = |(stream, held): (&StreamName, &[Interval])| {
+        let stream = stream.clone();
+        held.iter().flat_map(|i| [i.from.0, i.to.0]).map(move |end| (stream.clone(), end)).collect::<Vec<_>>()
+    };
+    let ends = positions.iter().flat_map(|position| position.intervals()).flat_map(ends_of);
     let around =
         |(stream, end): (StreamName, u64)| [0, end.saturating_sub(1), end, end.saturating_add(1)].map(|at| (stream.clone(), at));
     ends.flat_map(around).collect()
@@ -82,13 +87,11 @@ fn holds(position: &Position, (stream, at): &(StreamName, u64)) -> bool {
     position.contains_transaction(&Transaction { stream: stream.clone(), at: Offset(*at) })
 }
 
-/// The set says what the position is; nothing here asks the position's own comparison.
-fn set(position: &Position) -> BTreeMap<&StreamName, u64> {
-    position.streams().map(|(stream, offset)| (stream, offset.0)).collect()
-}
-
 fn is_order(a: &Position, b: &Position) {
-    assert!(set(a).values().all(|offset| *offset > 0), "{a}: equal sets are equal values");
+    for (_, held) in a.intervals() {
+        let apart = held.windows(2).all(|two| two[0].to < two[1].from);
+        assert!(!held.is_empty() && apart && held.iter().all(|i| i.from < i.to), "{a}: equal sets are equal values");
+    }
     let probes = probes(&[a, b]);
     let within = |inner: &Position, outer: &Position| probes.iter().all(|tx| !holds(inner, tx) || holds(outer, tx));
     let expected = match (within(b, a), within(a, b)) {
@@ -105,6 +108,8 @@ fn is_order(a: &Position, b: &Position) {
     for transaction in &probes {
         assert_eq!(holds(&join, transaction), holds(a, transaction) || holds(b, transaction), "{a} or {b}: {transaction:?}");
         assert_eq!(holds(&meet, transaction), holds(a, transaction) && holds(b, transaction), "{a} and {b}: {transaction:?}");
+        let rest = holds(a, transaction) && !holds(b, transaction);
+        assert_eq!(holds(&a.without(b), transaction), rest, "{a} without {b}: {transaction:?}");
     }
     assert_eq!(a.beyond(b) == 0, b.contains(a), "{a} beyond {b}");
     let mut joined = a.clone();

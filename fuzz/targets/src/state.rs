@@ -99,6 +99,10 @@ fn begin(table: &Option<TableState>, record: &Option<PipelineState>) {
     let known = record.iter().map(|r| &r.identity).chain(table.iter().map(|t| &t.identity));
     let mut log = identity();
     for of in known {
+        if of.lineage.is_some() {
+            log = of.clone();
+            continue;
+        }
         log.streams.extend(of.streams.clone());
         log.coordinates.clone_from(&of.coordinates);
     }

@@ -38,9 +38,9 @@ fn run(target: &Target, name: &str, input: &[u8]) -> Saw {
 }
 
 fn replay(target: &Target) {
-    let seeds = inputs("seeds", target.name);
+    let (seeds, regressions) = (inputs("seeds", target.name), inputs("regressions", target.name));
     let (mut taken, mut refused) = (0, 0);
-    for (name, input) in seeds.iter().chain(&inputs("regressions", target.name)) {
+    for (name, input) in seeds.iter().chain(&regressions) {
         match run(target, name, input) {
             Saw::Taken => taken += 1,
             Saw::Refused => refused += 1,
@@ -49,12 +49,12 @@ fn replay(target: &Target) {
     assert!(taken > 0 && refused > 0, "{}: {taken} inputs are taken, {refused} are refused; some must be each", target.name);
 
     let changes = std::env::var("FUZZ_CHANGES").map_or(CHANGES, |text| text.parse().expect("FUZZ_CHANGES is a number"));
-    let all: Vec<&Vec<u8>> = seeds.values().collect();
+    let all: Vec<&Vec<u8>> = seeds.values().chain(regressions.values()).collect();
     let mut random = Random::new(0xF0CC_AC1A);
     for n in 0..changes {
         let (input, other) = (all[random.below(all.len())], all[random.below(all.len())]);
         let changed = mutate(&mut random, input, other);
-        run(target, &format!("change {n} of a seed"), &changed);
+        run(target, &format!("change {n} of a kept input"), &changed);
     }
 }
 

@@ -29,6 +29,11 @@ impl Durable {
         Self { record: None, record_writes: 0, targets }
     }
 
+    /// Did any row ever become durable?
+    pub(super) fn has_rows(&self) -> bool {
+        self.targets.iter().any(|target| target.states.iter().any(|state| state.sequence > 0))
+    }
+
     fn record_token(&self) -> Token {
         Token::from(format!("r{}", self.record_writes))
     }
