@@ -76,6 +76,11 @@ impl Named {
             let what = format!("the address is none: {error}");
             Failure::usage("init-source", what, "postgres://user@host:5432/database; special letters in it as %40 and so on")
         })?;
+        if address.fragment().is_some() {
+            // In a password written as it is, this ends the address: what is behind it would be left out.
+            let what = "the address has a '#', behind which nothing belongs to it";
+            return Err(Failure::usage("init-source", what, "write it as %23, in a password or name as elsewhere"));
+        }
         let had_password = address.password().is_some();
         // Of a postgres address this can't fail: it has a host.
         let _ = address.set_password(None);
@@ -393,7 +398,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_refused_without_being_repeated() {
-        for address in ["mysql://me:secret@db/shop", "postgres://me:secret@[db/shop"] {
+        for address in ["mysql://me:secret@db/shop", "postgres://me:secret@[db/shop", "postgres://me@db/secret#2"] {
             let refused = format!("{:?}", Named::read(address).unwrap_err());
             assert!(refused.contains("init-source") && !refused.contains("secret"), "{refused}");
         }

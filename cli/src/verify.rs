@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use contract::Error;
 use host::verify::{self, Verified};
+use kernel::id::TableName;
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
 use crate::drivers;
 use crate::grid::count;
-use crate::output::{Answer, Failure, exit};
+use crate::output::{Answer, Failure, code_of, exit};
 use crate::pipeline;
 
 /// Keys of a table that a person is shown; `--output json` has all that were found.
@@ -24,31 +26,47 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<Answer, Failure> {
     let opened = host::open(&pipeline.spec, &drivers::registry()).await?;
     let mut found = Vec::new();
     for (_, plan) in plans {
-        found.push(verify::table(&opened, plan, Duration::from_secs(args.wait)).await?);
+        found.push((plan.request.table.clone(), verify::table(&opened, plan, Duration::from_secs(args.wait)).await));
     }
-    Ok(answer(&found))
+    answer(found)
 }
 
-fn answer(found: &[Verified]) -> Answer {
-    let text = found.iter().map(text).collect::<Vec<_>>().join("\n");
-    let json = json!({ "tables": found.iter().map(table).collect::<Vec<_>>() });
-    let code = if found.iter().any(|table| !table.differences.is_empty()) {
-        exit::HALTED
-    } else if found.iter().any(|table| table.unsettled > 0) {
-        exit::UNREACHABLE
-    } else {
-        0
+/// What came of each table: one that can't be compared takes nothing from what was found in the others.
+fn answer(mut found: Vec<(TableName, Result<Verified, Error>)>) -> Result<Answer, Failure> {
+    if found.iter().all(|(_, result)| result.is_err())
+        && let Some((_, Err(error))) = found.pop()
+    {
+        return Err(error.into());
+    }
+    let differs = found.iter().any(|(_, result)| result.as_ref().is_ok_and(|table| !table.differences.is_empty()));
+    let failed = found.iter().find_map(|(_, result)| result.as_ref().err());
+    let code = match failed {
+        _ if differs => exit::HALTED,
+        Some(error) => code_of(error.kind),
+        None if found.iter().any(|(_, result)| result.as_ref().is_ok_and(|table| !is_judged(table))) => exit::UNREACHABLE,
+        None => exit::DONE,
     };
-    Answer { code, text, json }
+    let line = |(name, result): &(_, Result<_, _>)| match result {
+        Ok(table) => text(table),
+        Err(error) => format!("{name}: not compared: {error}"),
+    };
+    let text = found.iter().map(line).collect::<Vec<_>>().join("\n");
+    let json = json!({ "tables": found.iter().map(|(name, result)| table(name, result)).collect::<Vec<_>>() });
+    Ok(Answer { code, text, json })
+}
+
+/// Is it known of each row whether the copy has it as the source does?
+fn is_judged(found: &Verified) -> bool {
+    found.unsettled == 0 && !found.more
 }
 
 fn text(found: &Verified) -> String {
     let Verified { table, rows, differences, more, unsettled, behind, columns_left_out } = found;
-    let mut lines = vec![match (differences.len(), unsettled) {
-        (0, 0) => format!("{table}: {} rows, and the copy has the same", count(*rows)),
-        (0, _) => format!("{table}: {} rows, and no difference that is certain", count(*rows)),
-        (1, _) => format!("{table}: {} rows at the source; one key differs", count(*rows)),
-        (many, _) => format!("{table}: {} rows at the source; {} keys differ", count(*rows), count(many as u64)),
+    let mut lines = vec![match differences.len() {
+        0 if is_judged(found) => format!("{table}: {} rows, and the copy has the same", count(*rows)),
+        0 => format!("{table}: {} rows, and no difference that is certain", count(*rows)),
+        1 => format!("{table}: {} rows at the source; one key differs", count(*rows)),
+        many => format!("{table}: {} rows at the source; {} keys differ", count(*rows), count(many as u64)),
     }];
     lines.extend(differences.iter().take(KEYS_SHOWN).map(|one| format!("  {}: {}", one.key.join(", "), one.how.as_str())));
     if differences.len() > KEYS_SHOWN {
@@ -71,7 +89,13 @@ fn text(found: &Verified) -> String {
     lines.join("\n")
 }
 
-fn table(found: &Verified) -> Value {
+fn table(name: &TableName, found: &Result<Verified, Error>) -> Value {
+    let found = match found {
+        Ok(found) => found,
+        Err(Error { code, what, remedy, .. }) => {
+            return json!({ "table": name, "error": { "code": code, "what": what, "remedy": remedy } });
+        }
+    };
     let differences = found.differences.iter().map(|one| json!({ "key": one.key, "how": one.how.as_str() }));
     json!({
         "table": found.table,
@@ -87,6 +111,7 @@ fn table(found: &Verified) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::Kind;
     use host::verify::{Difference, How};
 
     fn found(differences: usize, unsettled: u64) -> Verified {
@@ -102,9 +127,33 @@ mod tests {
         }
     }
 
+    fn answer_of<const N: usize>(results: [Result<Verified, Error>; N]) -> Answer {
+        answer(results.into_iter().map(|result| ("shop.orders".into(), result)).collect()).expect("an answer")
+    }
+
+    #[test]
+    fn where_not_every_row_was_looked_at_nothing_is_called_the_same() {
+        let answer = answer_of([Ok(Verified { more: true, ..found(0, 0) })]);
+        assert_eq!(answer.code, exit::UNREACHABLE);
+        assert!(!answer.text.contains("the same") && answer.text.contains("not all were looked at"), "{}", answer.text);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_compared_hides_no_other() {
+        let error = || Error::new(Kind::Config, "verify-unsupported", "table shop.log has no key", "compare it otherwise");
+        let beside = answer_of([Err(error()), Ok(found(2, 0))]);
+        assert_eq!((beside.code, &beside.json["tables"][0]["error"]["code"]), (exit::HALTED, &json!("verify-unsupported")));
+        for words in ["shop.orders: not compared: ", "table shop.log has no key", "2 keys differ"] {
+            assert!(beside.text.contains(words), "no '{words}' in\n{}", beside.text);
+        }
+        assert_eq!(answer_of([Ok(found(0, 0)), Err(error())]).code, exit::CONFIG);
+        let alone = answer(vec![("shop.log".into(), Err(error()))]);
+        assert!(matches!(alone, Err(Failure::Error(error)) if error.code == "verify-unsupported"));
+    }
+
     #[test]
     fn differences_are_told_by_key_and_decide_the_exit_code() {
-        let answer_of = |differences, unsettled| answer(&[found(0, 0), found(differences, unsettled)]);
+        let answer_of = |differences, unsettled| answer_of([Ok(found(0, 0)), Ok(found(differences, unsettled))]);
         assert_eq!(answer_of(0, 0).code, 0);
         assert!(answer_of(0, 0).text.ends_with("shop.orders: 1,234 rows, and the copy has the same"));
         assert_eq!(answer_of(0, 3).code, exit::UNREACHABLE);

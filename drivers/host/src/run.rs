@@ -58,6 +58,14 @@ pub struct Run {
     task: JoinHandle<StopReason>,
     watch: JoinHandle<()>,
     trace: Option<Written>,
+    /// Why it ended, once it has: who waits may be called away before the trace is whole, and wait again.
+    reason: Option<StopReason>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
 }
 
 /// How often the source is asked what it keeps for this pipeline.
@@ -114,7 +122,7 @@ impl Run {
         let (operators, asked) = mpsc::channel(64);
         let (witness, trace) = trace.map(Trace::begin).unzip();
         let task = tokio::spawn(pump::run(env, config, Asked(asked), witness));
-        Ok(Self { operators, reporter, task, watch, trace })
+        Ok(Self { operators, reporter, task, watch, trace, reason: None })
     }
 
     /// A handle for others.
@@ -122,24 +130,30 @@ impl Run {
         Control { operators: self.operators.clone(), reporter: self.reporter.clone() }
     }
 
-    /// Waits for its end.
+    /// Waits for its end. Who is called away meanwhile may wait again.
     pub async fn ended(&mut self) -> Ended {
-        let ended = (&mut self.task).await;
-        self.watch.abort();
-        let reason = match ended {
-            Ok(reason) => reason,
-            Err(error) => StopReason::Violation { rule: "nothing-panics", dump: error.to_string() },
+        let reason = match &self.reason {
+            Some(reason) => reason.clone(),
+            None => {
+                let reason = match (&mut self.task).await {
+                    Ok(reason) => reason,
+                    Err(error) => StopReason::Violation { rule: "nothing-panics", dump: error.to_string() },
+                };
+                self.reason.insert(reason).clone()
+            }
         };
-        if let Some(trace) = self.trace.take() {
+        self.watch.abort();
+        if let Some(trace) = &mut self.trace {
             trace.whole(END_WAIT_MAX).await;
         }
+        self.trace = None;
         Ended { reason, tables: self.reporter.tables(), report: self.reporter.report() }
     }
 
     /// Ends it where it stands, as the end of the process would, but with what its trace has up to here.
     pub async fn leave(&mut self) {
         self.task.abort();
-        if let Some(trace) = self.trace.take() {
+        if let Some(mut trace) = self.trace.take() {
             trace.whole(LEAVE_WAIT_MAX).await;
         }
     }

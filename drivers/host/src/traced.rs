@@ -2,7 +2,8 @@
 //!
 //! What is seen becomes text at once, in the pump; a thread of its own writes it. Between them is little room, and when it is full
 //! the pump waits: nothing is left out of a trace, and what it costs is speed. A file that can't be written on ends the trace with a
-//! warning, and so does one that is as large as it may be; the run goes on, since its rows matter more than words about them.
+//! warning, and so does one that takes nothing for half a minute, or is as large as it may be; the run goes on, since its rows matter more
+//! than words about them.
 //! What was written is with the operating system at once, so a process that is killed loses what it did in its last moments.
 
 use std::fs::File;
@@ -28,6 +29,9 @@ const TEXTS_MAX: usize = 2;
 
 /// Text that may wait in the pump while there is no room; with more of it the pump waits.
 const HELD_BYTES_MAX: usize = 1 << 20;
+
+/// How long a run waits for its trace. A disk that takes nothing for so long may never do, and the run's rows matter more.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for the end of its trace.
 pub(crate) const END_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -100,7 +104,7 @@ impl Trace {
                 tracing::warn!("{}", ended_early(&self.path, &error));
             }
         }
-        let open = Some(Open { writer, texts, bytes: 0 });
+        let open = Some(Open { writer, texts, bytes: 0, room_wait_max: ROOM_WAIT_MAX });
         (Box::new(Recorder { open, path: self.path.clone(), bytes_max: self.bytes_max }), Written { end })
     }
 }
@@ -116,8 +120,8 @@ impl Drop for Trace {
 
 impl Written {
     /// Waits until all that was seen is in the file, or can't be; not longer than that.
-    pub(crate) async fn whole(self, wait_max: Duration) {
-        if tokio::time::timeout(wait_max, self.end).await.is_err() {
+    pub(crate) async fn whole(&mut self, wait_max: Duration) {
+        if tokio::time::timeout(wait_max, &mut self.end).await.is_err() {
             tracing::warn!("the trace is still not written to its end, and is not waited for any longer");
         }
     }
@@ -153,6 +157,7 @@ struct Open {
     writer: Writer,
     texts: mpsc::Sender<String>,
     bytes: u64,
+    room_wait_max: Duration,
 }
 
 impl Recorder {
@@ -192,7 +197,7 @@ impl pump::Witness for Recorder {
             open.writer.ends(if over { End::Stopped } else { End::Full });
         }
         let waits = over || full || open.writer.held() >= HELD_BYTES_MAX;
-        let written = open.hand_over(waits).await;
+        let written = open.hand_over(waits, &self.path).await;
         if full && !over && written {
             let (file, bytes) = (self.path.display(), open.bytes);
             tracing::warn!(%file, bytes, "the trace ends here: its file is as large as it may be. The run goes on");
@@ -204,12 +209,19 @@ impl pump::Witness for Recorder {
 }
 
 impl Open {
-    /// Gives what was noted to who writes it, if there is room or `waits`. False if nobody writes any more, who has said why.
-    async fn hand_over(&mut self, waits: bool) -> bool {
+    /// Gives what was noted to who writes it, if there is room or `waits`. False if nobody writes any more, which was said, and why.
+    async fn hand_over(&mut self, waits: bool, path: &Path) -> bool {
         let room = match self.texts.try_reserve() {
             Ok(room) => Ok(room),
             Err(TrySendError::Full(())) if !waits => return true,
-            Err(TrySendError::Full(())) => self.texts.reserve().await,
+            Err(TrySendError::Full(())) => match tokio::time::timeout(self.room_wait_max, self.texts.reserve()).await {
+                Ok(room) => room,
+                Err(_) => {
+                    let stuck = format!("nothing could be written for {} s", self.room_wait_max.as_secs());
+                    tracing::warn!("{}", ended_early(path, &std::io::Error::new(ErrorKind::TimedOut, stuck)));
+                    return false;
+                }
+            },
             Err(TrySendError::Closed(())) => return false,
         };
         let Ok(room) = room else { return false };
@@ -256,7 +268,7 @@ mod tests {
     fn recorder() -> (Recorder, String, mpsc::Receiver<String>) {
         let (writer, first) = Writer::new("0.1.0");
         let (texts, taken) = mpsc::channel(TEXTS_MAX);
-        let open = Some(Open { writer, texts, bytes: 0 });
+        let open = Some(Open { writer, texts, bytes: 0, room_wait_max: ROOM_WAIT_MAX });
         let mut recorder = Recorder { open, path: "run.trace".into(), bytes_max: FILE_BYTES_MAX };
         recorder.begins(Time(0), &Config::new(Default::default()));
         (recorder, first, taken)
@@ -276,8 +288,8 @@ mod tests {
         Input::Operator(Operator::Pause("a".repeat(1 << 16).as_str().into()))
     }
 
-    #[test]
-    fn a_witness_that_writes_more_slowly_than_it_sees_waits_and_forgets_nothing() {
+    #[tokio::test]
+    async fn a_witness_that_writes_more_slowly_than_it_sees_waits_and_forgets_nothing() {
         let (mut recorder, mut text, mut taken) = recorder();
         let mut seen = 1;
         while recorder.settle(false).now_or_never().is_some() {
@@ -297,8 +309,8 @@ mod tests {
         assert_eq!(steps(&text).unwrap(), seen + 1);
     }
 
-    #[test]
-    fn what_was_heard_when_a_life_broke_off_stands_at_the_end_without_a_hash() {
+    #[tokio::test]
+    async fn what_was_heard_when_a_life_broke_off_stands_at_the_end_without_a_hash() {
         let (mut recorder, mut text, mut taken) = recorder();
         recorder.settle(false).now_or_never().expect("there is room");
         recorder.hears(Time(7), &Input::Timeout);
@@ -311,13 +323,28 @@ mod tests {
         assert!(matches!(steps(&text), Err(TraceError::Cut { line: cut }) if cut == line));
     }
 
+    /// A disk behind a network that is gone, say: a run that waits for it would never go on.
+    #[tokio::test]
+    async fn a_disk_that_takes_nothing_ends_the_trace_and_the_run_goes_on() {
+        let (mut recorder, _, mut taken) = recorder();
+        recorder.open.as_mut().expect("a trace").room_wait_max = Duration::from_millis(10);
+        for seen in 1..100 {
+            recorder.hears(Time(seen), &large());
+            recorder.settle(false).await;
+        }
+        assert!(recorder.open.is_none());
+        drop(recorder);
+        let texts = std::iter::from_fn(|| taken.try_recv().ok()).count();
+        assert_eq!(texts, TEXTS_MAX, "what it took before is written when the disk comes back, and no more");
+    }
+
     #[test]
     fn a_disk_that_is_full_ends_the_trace_and_nothing_else() {
         let full = File::options().write(true).open("/dev/full").expect("a device that is always full");
         let trace = Trace { path: "/dev/full".into(), file: Some(full), bytes_max: FILE_BYTES_MAX };
         let (mut recorder, written) = trace.begin();
         recorder.begins(Time(0), &Config::new(Default::default()));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             written.end.await.expect("the thread ends, though more might come");
             for now in 0..100 {

@@ -133,9 +133,34 @@ async fn a_table_that_changes_all_the_time_is_compared_while_it_is_copied() {
     goes_on.ended().await;
 }
 
+/// A commit is in the log for a moment before any snapshot sees it.
+#[tokio::test]
+async fn a_row_that_the_log_has_and_the_source_does_not_show_yet_is_no_difference() {
+    let pipeline = pipeline("");
+    let (log, sink) = copied(&pipeline).await;
+    log.hide();
+    log.transaction(vec![insert(52, "in the log")]);
+    run(&pipeline, &log, &sink).await;
+    let shown = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        log.show();
+    };
+    let ((), found) = tokio::join!(biased; shown, verified(&pipeline, &log, &sink, 5_000));
+    let found = found.expect("it is compared");
+    assert_eq!((&found.differences[..], found.unsettled), (&[][..], 0), "{found:?}");
+}
+
 #[tokio::test]
 async fn what_cannot_be_compared_is_refused_in_words() {
     let pipeline = pipeline("");
+    let (_, sink) = copied(&pipeline).await;
+    let other = MemoryLog::new("desk 2", [orders()]).with_rows(&orders().table, []);
+    other.transaction(vec![insert(1, "of another history")]);
+    let refused = verified(&pipeline, &other, &sink, 0).await.unwrap_err();
+    assert_eq!(refused.code, "verify-other-log", "{refused}");
+    for words in ["shop.orders", "'desk 1'", "'desk 2'"] {
+        assert!(refused.what.contains(words), "no {words} in {refused}");
+    }
     let sink = MemorySink::new(StateWrite::WithData);
     let log = MemoryLog::new("desk 1", [orders()]);
     let refused = verified(&pipeline, &log, &sink, 0).await.unwrap_err();

@@ -1,15 +1,19 @@
 //! Is a copy what its source is? Compared row by row while the pipeline runs, and while the source changes.
 //!
 //! First the copy is given time to come to where the log ends now, so that what was wrong before is seen. Then both sides are read
-//! whole, the source in chunks, each with a place in the log (its fence) that contains everything it saw. That
-//! alone proves nothing, since the sides are not of one moment: whatever differs is only a *suspect*. A suspect is settled so:
+//! whole, the source in chunks, each with a place in the log (its fence) that contains everything it saw. That alone proves nothing,
+//! since the sides are not of one moment: whatever differs is only a *suspect*. A suspect is looked at so, twice:
 //!
 //!  1. its row is read at the source by its key, with a fence;
 //!  2. once the copy's effective cut contains that fence, the copy is read;
 //!  3. the row is read at the source again.
 //!
-//! If the source said the same twice and the copy says something else, the copy was wrong at a moment at which it claims to be right.
-//! If the source said two things, the row is changing: it stays a suspect for another round. Nothing is written anywhere.
+//! A key is accused if the source said the same all four times, and the copy something else both times, with a second between them. A row
+//! that changes stays a suspect, and is not judged in the end. What this can take for a difference is a row that is another one whenever
+//! the copy is read, always the same, and is back whenever the source is; or a change that is in the log and stays hidden from every snapshot
+//! all the while (a commit that waits for a standby).
+//!
+//! Nothing is written anywhere.
 
 mod sides;
 
@@ -25,8 +29,10 @@ use sides::{Print, Sides};
 
 /// So many keys that differ are told; then only that there are more.
 const SUSPECTS_MAX: usize = 10_000;
-/// How often a row that changes all the time is looked at.
-const ROUNDS: usize = 5;
+/// How often a row that changes all the time is looked at; one that differs is looked at twice at least.
+const ROUNDS: usize = 6;
+/// Between two looks at a row that differs: a commit may be in the log for a while before any snapshot sees it.
+const BETWEEN: Duration = Duration::from_secs(1);
 /// How often the copy is asked how far it is.
 const LOOKED_EVERY: Duration = Duration::from_millis(250);
 
@@ -86,14 +92,19 @@ impl How {
 /// Compares a table. `patience` is how long its copy may take to come as far as the source was.
 pub async fn table(drivers: &Drivers, plan: &TablePlan, patience: Duration) -> Result<Verified, Error> {
     let sides = Sides::open(drivers, plan).await?;
-    let end = drivers.source.open().await?.end;
+    let log = drivers.source.open().await?;
+    sides.is_of(&log.identity)?;
     // Where it does not come so far, what it lacks can't be judged below either.
-    sides.comes_to(&end, patience).await?;
+    sides.comes_to(&log.end, patience).await?;
     let (rows, mut suspects, more) = sides.suspects(SUSPECTS_MAX).await?;
     let (mut differences, mut behind) = (Vec::new(), false);
-    for _ in 0..ROUNDS {
+    let mut trial = Trial::default();
+    for round in 0..ROUNDS {
         if suspects.is_empty() {
             break;
+        }
+        if round > 0 {
+            tokio::time::sleep(BETWEEN).await;
         }
         let (first, fence) = sides.at_source(&suspects).await?;
         if !sides.comes_to(&fence, patience).await? {
@@ -102,17 +113,17 @@ pub async fn table(drivers: &Drivers, plan: &TablePlan, patience: Duration) -> R
         }
         let copied = sides.at_target(&suspects).await?;
         let (second, _) = sides.at_source(&suspects).await?;
-        let mut changing = BTreeSet::new();
+        let mut left = BTreeSet::new();
         for key in suspects {
-            match judge(first.get(&key), second.get(&key), copied.get(&key)) {
+            match trial.judge(&key, first.get(&key).copied(), copied.get(&key).copied(), second.get(&key).copied()) {
                 Judgement::Same => {}
-                Judgement::Changing => {
-                    changing.insert(key);
+                Judgement::Open => {
+                    left.insert(key);
                 }
                 Judgement::Differs(how) => differences.push(Difference { key: sides.key_text(&key)?, how }),
             }
         }
-        suspects = changing;
+        suspects = left;
     }
     differences.sort();
     let columns_left_out = sides.columns_left_out();
@@ -123,22 +134,39 @@ pub async fn table(drivers: &Drivers, plan: &TablePlan, patience: Duration) -> R
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Judgement {
     Same,
-    Changing,
+    /// It changes, or was found to differ for the first time: it is looked at again.
+    Open,
     Differs(How),
 }
 
-/// What a suspect is, by what the source said before and after the copy was read. A row that is not there says nothing.
-fn judge(first: Option<&Print>, second: Option<&Print>, copied: Option<&Print>) -> Judgement {
-    if first != second {
-        return Judgement::Changing;
-    }
-    match (first, copied) {
-        (None, None) => Judgement::Same,
-        (Some(_), None) => Judgement::Differs(How::Missing),
-        (None, Some(_)) => Judgement::Differs(How::Extra),
-        (Some(_), Some(copied)) if copied.copies > 1 => Judgement::Differs(How::Twice),
-        (Some(row), Some(copied)) if row.values == copied.values => Judgement::Same,
-        (Some(_), Some(_)) => Judgement::Differs(How::Other),
+/// What the source and the copy said of a row. A row that is not there says nothing.
+type Said = (Option<Print>, Option<Print>);
+
+/// What is known of the suspects.
+#[derive(Default)]
+struct Trial {
+    /// What was said of a key when it was last found to differ.
+    accused: HashMap<Vec<u8>, Said>,
+}
+
+impl Trial {
+    /// What a suspect is, by what the source said before and after the copy was read, and by what was said of it in the round before.
+    fn judge(&mut self, key: &[u8], first: Option<Print>, copied: Option<Print>, second: Option<Print>) -> Judgement {
+        let before = self.accused.remove(key);
+        let how = match (first, copied) {
+            _ if first != second => return Judgement::Open,
+            (None, None) => return Judgement::Same,
+            (Some(row), Some(copied)) if row == copied => return Judgement::Same,
+            (Some(_), None) => How::Missing,
+            (None, Some(_)) => How::Extra,
+            (Some(_), Some(copied)) if copied.copies > 1 => How::Twice,
+            (Some(_), Some(_)) => How::Other,
+        };
+        if before == Some((first, copied)) {
+            return Judgement::Differs(how);
+        }
+        self.accused.insert(key.to_vec(), (first, copied));
+        Judgement::Open
     }
 }
 
@@ -213,7 +241,7 @@ impl Sides<'_> {
     }
 }
 
-/// Forty bytes of memory each.
+/// Forty to eighty bytes of memory each, and half as much again while their table grows.
 const KEYS_MAX: usize = 50_000_000;
 
 /// Of a key, so that two keys of one table do not meet in it.
@@ -230,22 +258,37 @@ mod tests {
     const OTHER: Print = Print { values: 2, copies: 1 };
     const TWICE: Print = Print { values: 1, copies: 2 };
 
+    /// What is said of a suspect, in rounds: by the source, by the copy, by the source again.
+    fn judged(rounds: &[(Option<Print>, Option<Print>, Option<Print>)]) -> Judgement {
+        let mut trial = Trial::default();
+        let judgements = rounds.iter().map(|(first, copied, second)| trial.judge(b"key", *first, *copied, *second));
+        judgements.last().expect("a round")
+    }
+
     #[test]
-    fn only_what_the_source_says_twice_speaks_against_a_copy() {
-        let cases = [
-            (None, None, None, Judgement::Same),
-            (Some(ROW), Some(ROW), Some(ROW), Judgement::Same),
-            (Some(ROW), Some(OTHER), Some(OTHER), Judgement::Changing),
-            (Some(ROW), Some(OTHER), Some(ROW), Judgement::Changing),
-            (None, Some(ROW), None, Judgement::Changing),
-            (Some(ROW), None, Some(ROW), Judgement::Changing),
-            (Some(ROW), Some(ROW), None, Judgement::Differs(How::Missing)),
-            (None, None, Some(ROW), Judgement::Differs(How::Extra)),
-            (Some(ROW), Some(ROW), Some(OTHER), Judgement::Differs(How::Other)),
-            (Some(ROW), Some(ROW), Some(TWICE), Judgement::Differs(How::Twice)),
+    fn a_row_that_both_sides_say_alike_is_right_at_once() {
+        assert_eq!(judged(&[(None, None, None)]), Judgement::Same);
+        assert_eq!(judged(&[(Some(ROW), Some(ROW), Some(ROW))]), Judgement::Same);
+    }
+
+    #[test]
+    fn only_what_the_source_says_four_times_and_the_copy_twice_speaks_against_a_copy() {
+        let differs = [
+            ((Some(ROW), None, Some(ROW)), How::Missing),
+            ((None, Some(ROW), None), How::Extra),
+            ((Some(ROW), Some(OTHER), Some(ROW)), How::Other),
+            ((Some(ROW), Some(TWICE), Some(ROW)), How::Twice),
         ];
-        for (first, second, copied, expected) in cases {
-            assert_eq!(judge(first.as_ref(), second.as_ref(), copied.as_ref()), expected, "{first:?} {second:?} {copied:?}");
+        let changes = [(Some(ROW), Some(OTHER), Some(OTHER)), (None, None, Some(ROW)), (Some(ROW), Some(ROW), None)];
+        for (round, how) in differs {
+            assert_eq!(judged(&[round]), Judgement::Open, "{round:?}");
+            assert_eq!(judged(&[round, round]), Judgement::Differs(how), "{round:?}");
+            for changed in changes {
+                assert_eq!(judged(&[changed]), Judgement::Open, "{changed:?}");
+                assert_eq!(judged(&[round, changed, round]), Judgement::Open, "{round:?} {changed:?}");
+            }
         }
+        // A row that comes and goes, each time another: it was there whenever the copy was looked at, and never at the source.
+        assert_eq!(judged(&[(None, Some(ROW), None), (None, Some(OTHER), None)]), Judgement::Open);
     }
 }

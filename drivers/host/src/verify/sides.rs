@@ -8,7 +8,7 @@ use contract::arrow::array::{ArrayRef, RecordBatch, cast::AsArray as _};
 use contract::{ChunkRequest, Chunks, Error, Kind, Mode, RowsByKey, RowsRequest, Sink, SinkTable};
 use kernel::coordinator::ChunkRange;
 use kernel::id::{Incarnation, TableName};
-use kernel::position::Position;
+use kernel::position::{Difference, LogIdentity, Position};
 use kernel::state::{Phase, PipelineState, TableState};
 use rows::net::{NetOutcome, Numbering, net_filled};
 use rows::shape::Missing;
@@ -48,6 +48,8 @@ pub(super) struct Sides<'a> {
     target: SinkTable,
     /// The columns that are compared, by their place at the target.
     compared: Vec<usize>,
+    /// The log that the copy is of.
+    identity: LogIdentity,
 }
 
 impl<'a> Sides<'a> {
@@ -65,16 +67,19 @@ impl<'a> Sides<'a> {
             return Err(unsupported("each change of it is a row of its own at the target"));
         }
         let record = sink.pipeline_state().await?.value.unwrap_or_default();
-        let phase = record.tables.get(name).map_or(Phase::Pending, |entry| entry.phase);
-        if matches!(phase, Phase::Pending | Phase::Snapshotting | Phase::NeedsSnapshot) {
-            let what = format!("table {name} is {}: its copy does not claim to be whole", phase.as_str());
-            return Err(Error::new(Kind::Config, "verify-not-copied", what, "run the pipeline until it is 'streaming'"));
-        }
-        let state = sink.recover(&plan.before_described()).await?.value;
-        let Some(text) = state.as_ref().and_then(|state| state.schema.as_ref()) else {
-            let what = format!("table {name} has no copy");
-            return Err(Error::new(Kind::Config, "verify-not-copied", what, "run the pipeline until it is 'streaming'"));
+        let not_copied =
+            |what: String| Error::new(Kind::Config, "verify-not-copied", what, "run the pipeline until it is 'streaming'");
+        let Some(state) = sink.recover(&plan.before_described()).await?.value else {
+            return Err(not_copied(format!("table {name} has no copy")));
         };
+        if !claims_to_be_whole(&record, name, &state) {
+            let phase = record.tables.get(name).map_or(Phase::Pending, |entry| entry.phase);
+            return Err(not_copied(format!("table {name} is {}, and its copy does not claim to be whole", phase.as_str())));
+        }
+        if state.generation == 0 && !source.begins_with_log() {
+            return Err(unsupported("its copy began in the midst of the log: rows that have not changed since are not in it"));
+        }
+        let Some(text) = &state.schema else { return Err(not_copied(format!("table {name} has no copy with rows"))) };
         let stored = Stored::read(name, text)?;
         stored.check(&plan.wanted)?;
         let schema = Arc::new(stored.schema);
@@ -94,7 +99,17 @@ impl<'a> Sides<'a> {
         }
         let is_comparable = |place: &usize| RowConverter::new(vec![sorted(&target.schema.columns[*place].kind)]).is_ok();
         let compared = (0..target.schema.columns.len()).filter(is_comparable).collect();
-        Ok(Self { chunks, by_key, sink, agreed, target, compared })
+        Ok(Self { chunks, by_key, sink, agreed, target, compared, identity: state.identity })
+    }
+
+    /// Positions of two logs say nothing of each other.
+    pub(super) fn is_of(&self, log: &LogIdentity) -> Result<(), Error> {
+        let Some(Difference { stream, was, is }) = self.identity.differs_from(log) else { return Ok(()) };
+        let stream = stream.map_or_else(String::new, |stream| format!(" (stream '{}')", stream.as_str()));
+        let (table, was, is) = (self.name(), was.as_str(), is.as_str());
+        let what =
+            format!("table {table}: its copy is of the log of '{was}', and the one that is read now is that of '{is}'{stream}");
+        Err(Error::new(Kind::Config, "verify-other-log", what, "verify it against the server that the pipeline reads"))
     }
 
     pub(super) fn name(&self) -> &TableName {
@@ -157,6 +172,7 @@ impl<'a> Sides<'a> {
                 about: BTreeSet::new(),
             };
             let read = self.by_key.read_rows(&request).await?;
+            self.is_of(&read.identity)?;
             fence.join_with(&read.fence);
             let mut told: BTreeSet<Vec<u8>> =
                 read.gone.iter().filter_map(|place| now.get(*place)).map(|key| key.to_vec()).collect();
@@ -255,8 +271,16 @@ fn sorted(kind: &Type) -> SortField {
     SortField::new(kind.arrow())
 }
 
-/// Behind this the copy's rows are exactly the source's (what a reader may see).
+/// Is every row that the source has in the copy, as far as the copy goes?
+fn claims_to_be_whole(record: &PipelineState, table: &TableName, state: &TableState) -> bool {
+    let phase = record.tables.get(table).map_or(Phase::Pending, |entry| entry.phase);
+    let is_read = !matches!(phase, Phase::Pending | Phase::Snapshotting | Phase::NeedsSnapshot);
+    is_read && state.tiling.is_empty()
+}
+
+/// Up to here the copy's rows are exactly the source's (what a reader may see).
 fn stand(record: &PipelineState, table: &TableName, state: &TableState) -> Position {
     let stands = record.effective_cut(table, state).upto().clone();
-    if stands.contains(&state.ahead) { stands } else { Position::START }
+    let is_exact = claims_to_be_whole(record, table, state) && stands.contains(&state.ahead);
+    if is_exact { stands } else { Position::START }
 }
