@@ -78,6 +78,15 @@ pub(crate) fn add_statement(publication: &str, name: &str) -> String {
     format!("ALTER PUBLICATION {} ADD TABLE {};", identifier(publication), table(name))
 }
 
+/// The SQL that has old rows tell all columns, and what there is to say of it. For who knows a table from the log alone: of some the server
+/// refuses UPDATE and DELETE then, and who looks at the catalogue says of which.
+pub(crate) fn full_statement(name: &str, more: &str) -> String {
+    format!(
+        "ALTER TABLE {} REPLICA IDENTITY FULL; (`urutau doctor` first where it has generated columns or a list of columns; {more})",
+        table(name)
+    )
+}
+
 /// A table's name as SQL.
 pub(crate) fn table(name: &str) -> String {
     match name.split_once('.') {
