@@ -4,6 +4,7 @@ mod describe;
 mod preflight;
 pub(crate) mod prepare;
 mod readable;
+mod remedies;
 mod sketch;
 
 use std::collections::BTreeMap;
