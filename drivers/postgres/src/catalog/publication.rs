@@ -20,6 +20,8 @@ pub(crate) struct Publication {
     pub(crate) via_root: bool,
     /// Are generated columns published that no list of columns names?
     pub(crate) generated: bool,
+    /// Does it name each of its tables? One of all tables, or of a schema's, takes no list of columns.
+    pub(crate) is_by_name: bool,
     pub(crate) tables: BTreeMap<TableName, Published>,
 }
 
@@ -28,6 +30,8 @@ pub(crate) struct Publication {
 pub(crate) struct Published {
     /// These columns; `None` where the server does not say (before 15: all).
     pub(crate) columns: Option<BTreeSet<String>>,
+    /// Does the publication name its columns, be it all of them? Of a table whose old rows are whole the server refuses changes then.
+    pub(crate) is_listed: bool,
     /// The rows for which this is true, in SQL as the session that asked would write it.
     pub(crate) filter: Option<String>,
 }
@@ -48,10 +52,14 @@ pub(crate) fn sends(published: Option<&Published>, column: &CatalogColumn, versi
 pub(crate) async fn publication(connection: &mut Connection, name: &str, version: u32) -> Result<Option<Publication>, WireError> {
     let name = literal(name);
     let generated = if version >= GENERATED_PUBLISHED { "pubgencols = 's'" } else { "false" };
+    let by_schema = match version >= COLUMN_LISTS {
+        true => "EXISTS (SELECT FROM pg_catalog.pg_publication_namespace n WHERE n.pnpubid = p.oid)",
+        false => "false",
+    };
     let rows = connection
         .query(&format!(
-            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, {generated} FROM pg_catalog.pg_publication
-             WHERE pubname = {name}"
+            "SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, {generated}, NOT (puballtables OR {by_schema})
+             FROM pg_catalog.pg_publication p WHERE pubname = {name}"
         ))
         .await?;
     let Some(row) = rows.first().map(Cells) else { return Ok(None) };
@@ -62,20 +70,27 @@ pub(crate) async fn publication(connection: &mut Connection, name: &str, version
         truncates: row.boolean(3)?,
         via_root: row.boolean(4)?,
         generated: row.boolean(5)?,
+        is_by_name: row.boolean(6)?,
         tables: BTreeMap::new(),
     };
     let columns = match version >= COLUMN_LISTS {
         true => {
-            "p.schemaname, p.tablename, p.rowfilter, a.name FROM pg_catalog.pg_publication_tables p LEFT JOIN LATERAL \
-                 pg_catalog.unnest(p.attnames) a(name) ON true"
+            "p.schemaname, p.tablename, p.rowfilter, a.name,
+                 EXISTS (SELECT FROM pg_catalog.pg_publication_rel r
+                         JOIN pg_catalog.pg_publication u ON u.oid = r.prpubid
+                         JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
+                         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                         WHERE (u.pubname, n.nspname, c.relname) = (p.pubname, p.schemaname, p.tablename) AND r.prattrs IS NOT NULL)
+             FROM pg_catalog.pg_publication_tables p LEFT JOIN LATERAL pg_catalog.unnest(p.attnames) a(name) ON true"
         }
-        false => "p.schemaname, p.tablename, NULL, NULL FROM pg_catalog.pg_publication_tables p",
+        false => "p.schemaname, p.tablename, NULL, NULL, false FROM pg_catalog.pg_publication_tables p",
     };
     for row in &connection.query(&format!("SELECT {columns} WHERE p.pubname = {name}")).await? {
         let row = Cells(row);
         let table = TableName::from(format!("{}.{}", row.text(0)?, row.text(1)?));
         let known = publication.tables.entry(table).or_default();
         known.filter = row.optional(2).map(str::to_owned);
+        known.is_listed = row.boolean(4)?;
         if let Some(column) = row.optional(3) {
             known.columns.get_or_insert_default().insert(column.to_owned());
         }

@@ -25,7 +25,7 @@ use crate::catalog;
 use crate::copied::CopiedRow;
 use crate::pgoutput::{Datum, Lsn};
 use crate::reader::{self, ROW_BYTES, Refusal, ValuePlace};
-use crate::source::PostgresSource;
+use crate::source::{PostgresSource, prepare};
 use crate::values::{AppendDatum, PgType, Reading};
 use crate::wire::{Connection, WireError, identifier, literal};
 
@@ -216,7 +216,8 @@ impl<'a> Rows<'a> {
             |(at, number): (usize, &usize)| *number < asked.keys.len() && understood.key(at) == asked.keys.key(*number);
         if !self.told.iter().enumerate().all(is_meant) {
             let what = format!("table {name}: a row's key can't be told to the server so that it understands the same value");
-            return Err(rejected("postgres-key-text", what, "ALTER TABLE ... REPLICA IDENTITY FULL; and please report this"));
+            let full = prepare::full_statement(name.as_str(), "has updates carry such values; and please report this");
+            return Err(rejected("postgres-key-text", what, &full));
         }
         let batch = match self.batch.rows() {
             0 => None,

@@ -4,17 +4,14 @@
 use contract::{Error, Kind};
 use kernel::id::TableName;
 
-use crate::source::{Place, prepare};
+use crate::source::{Place, TEXTS, prepare};
 use crate::wire::{Connection, WireError, literal};
 
-/// A key is written as text and read again: the text must be whole, and mean the same in every session. Names mean what the server
-/// itself calls so. Rows come along the index of the key whatever the planner thinks of the table, so that a chunk costs what its rows
-/// cost. Rows that policies would hide are an error. And nothing waits for us for long: a change of the table waits for its readers, and
-/// everybody else for the change.
+/// A key is told to the server as a literal, which must mean the same in every session. Rows come along the index of the key whatever the
+/// planner thinks of the table, so that a chunk costs what its rows cost. Rows that policies would hide are an error. And nothing waits for
+/// us for long: a change of the table waits for its readers, and everybody else for the change.
 const SETTINGS: &str = "
-    SET search_path = pg_catalog; SET standard_conforming_strings = on; SET quote_all_identifiers = off;
-    SET DateStyle = 'ISO, YMD'; SET IntervalStyle = postgres; SET TimeZone = 'UTC'; SET extra_float_digits = 3;
-    SET bytea_output = hex; SET lc_monetary = 'C'; SET array_nulls = on;
+    SET standard_conforming_strings = on; SET lc_monetary = 'C'; SET array_nulls = on;
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; SET jit = off;
     SET row_security = off;
     SET lock_timeout = '2s'; SET statement_timeout = '120s'; SET idle_in_transaction_session_timeout = '60s'";
@@ -22,7 +19,7 @@ const SETTINGS: &str = "
 /// A connection with these settings.
 pub(super) async fn connect(place: &Place) -> Result<Connection, Error> {
     let mut connection = place.sql().await?;
-    connection.query(SETTINGS).await.map_err(|e| place.failed("preparing a session", e))?;
+    connection.query(&format!("{TEXTS}; {SETTINGS}")).await.map_err(|e| place.failed("preparing a session", e))?;
     Ok(connection)
 }
 

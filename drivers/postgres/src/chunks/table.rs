@@ -189,11 +189,9 @@ pub(super) fn copying(place: &Place, table: &TableName, error: WireError) -> Err
 pub(super) fn refused(refusal: &Refusal, table: &TableName) -> Error {
     let error = refusal.error(table);
     match refusal {
-        Refusal::Value { column, .. } => {
-            let remedy = format!(
-                "mend the row at the source, or declare the column as `string` in a new copy ('tables[].columns': name {column}, type \
-                 string)"
-            );
+        Refusal::Value { column, kind, misfit } => {
+            let (mended, declared) = Refusal::mended(table, column, kind, *misfit);
+            let remedy = [Some(mended), declared].into_iter().flatten().collect::<Vec<_>>().join(", or ");
             Error { what: format!("{}, in a row that its snapshot read", error.what), remedy, ..error }
         }
         Refusal::Unsent { .. }
@@ -208,7 +206,7 @@ pub(super) fn refused(refusal: &Refusal, table: &TableName) -> Error {
 
 /// A row that is not taken. One with a part of a type that came after the types were looked up is read again: they are looked up then.
 pub(super) fn untaken(source: &PostgresSource, refusal: &Refusal, table: &TableName) -> Error {
-    if !refusal.lacks_type() {
+    if refusal.lacks_type().is_none() {
         return refused(refusal, table);
     }
     *source.types.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
@@ -218,4 +216,23 @@ pub(super) fn untaken(source: &PostgresSource, refusal: &Refusal, table: &TableN
 
 pub(super) fn rejected(code: &'static str, what: String, remedy: &str) -> Error {
     Error::new(Kind::Rejected, code, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::Type;
+    use rows::value::Unholdable;
+
+    use super::*;
+    use crate::values::Misfit;
+
+    #[test]
+    fn of_a_row_that_a_snapshot_cannot_take_only_what_helps_is_said() {
+        let table = TableName::from("shop.orders");
+        let remedy = |kind, misfit| refused(&Refusal::Value { column: "n".into(), kind, misfit }, &table).remedy;
+        assert_eq!(remedy(Type::String, Misfit::Malformed), "mend the row at the source");
+        let other = remedy(Type::Int64, Misfit::Unholdable(Unholdable::Above));
+        assert!(other.starts_with("mend the row at the source, or declare the column as `string`"), "{other}");
+        assert!(remedy(Type::String, Misfit::HiddenDigits).contains(r#"SET "n" = "n"::text::numeric"#));
+    }
 }

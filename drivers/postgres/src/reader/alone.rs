@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contract::{Error, LogRead};
 use rows::TableSchema;
 
-use super::{Assembler, Selected};
+use super::{Assembler, Selected, Taken};
 use crate::pgoutput::Lsn;
 use crate::values::Types;
 use crate::visibility::{FullXid, Xids};
@@ -24,6 +24,11 @@ pub fn read_frames<'a>(
     };
     let tables = tables.into_iter().map(selected).collect();
     let mut assembler = Assembler::new(tables, Arc::new(types), Lsn(0), Xids::near(FullXid(0)));
-    let ended = frames.into_iter().find_map(|frame| assembler.take(frame).err());
+    // Nobody knows more types than these: what waits for others is taken without them, and says so in its place.
+    let mut take = |frame| match assembler.take(frame)? {
+        Taken::Whole => Ok(()),
+        Taken::LacksTypes => assembler.take_after_looking(frame),
+    };
+    let ended = frames.into_iter().find_map(|frame| take(frame).err());
     Ok((assembler.finish(0)?, ended))
 }

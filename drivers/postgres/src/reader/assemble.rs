@@ -3,7 +3,7 @@
 //! A transaction is named by where its commit record begins, which its first message tells. A row's coordinate is the LSN of its
 //! change and its number there, counted over all tables, so that it is the same whichever tables are read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use contract::{Error, Kind, Limit, LogEvent, LogRead};
@@ -56,6 +56,9 @@ pub(crate) struct Assembler {
     may_look: bool,
     /// Was the last one?
     lacked: bool,
+    /// Types that were looked up in vain. The log is behind the catalogue, so that what is not there by now does not come any more: every
+    /// row that has one would cost a connection and the whole catalogue.
+    gone: BTreeSet<TypeId>,
 }
 
 /// What became of a frame.
@@ -126,6 +129,7 @@ impl Assembler {
             scratch: String::new(),
             may_look: false,
             lacked: false,
+            gone: BTreeSet::new(),
         }
     }
 
@@ -138,12 +142,15 @@ impl Assembler {
         self.building.events.is_empty()
     }
 
-    /// Does a relation have columns of types that are not known?
-    fn lacks_types(&self, bytes: &[u8]) -> bool {
-        let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return false };
-        let Ok(Message::Relation(relation)) = decode(message) else { return false };
-        let unknown = |id: TypeId| !self.types.contains(id);
-        self.tables.contains_key(&table_name(&relation)) && relation.columns.iter().any(|column| unknown(column.type_id))
+    /// The types of a relation's columns that are not known, and not known to be gone.
+    fn lacking(&self, bytes: &[u8]) -> Vec<TypeId> {
+        let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return Vec::new() };
+        let Ok(Message::Relation(relation)) = decode(message) else { return Vec::new() };
+        if !self.tables.contains_key(&table_name(&relation)) {
+            return Vec::new();
+        }
+        let ids = relation.columns.iter().map(|column| column.type_id);
+        ids.filter(|id| !self.types.contains(*id) && !self.gone.contains(id)).collect()
     }
 
     pub(crate) fn set_types(&mut self, types: Arc<Types>) {
@@ -152,7 +159,7 @@ impl Assembler {
 
     /// Takes a frame, or nothing of it where types must be looked up first: [`Assembler::take_after_looking`] takes it then.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
-        if self.lacks_types(bytes) {
+        if !self.lacking(bytes).is_empty() {
             return Ok(Taken::LacksTypes);
         }
         self.may_look = true;
@@ -164,6 +171,7 @@ impl Assembler {
     /// Takes a frame for which types were looked up. One that is gone by now stays unknown, which says so in its place.
     pub(crate) fn take_after_looking(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.may_look = false;
+        self.gone.extend(self.lacking(bytes));
         self.take_frame(bytes)
     }
 
@@ -370,10 +378,13 @@ impl Assembler {
     /// A change that was not taken is told in its place, or left for later as if it had not come.
     fn settle(&mut self, table: TableName, at: (Lsn, u32), pushed: Result<(), Refusal>) {
         if let (Err(refusal), Some(open)) = (pushed, &mut self.transaction) {
-            if self.may_look && refusal.lacks_type() {
-                (open.last, open.index) = open.before;
-                self.lacked = true;
-                return;
+            if let Some(id) = refusal.lacks_type() {
+                if self.may_look && !self.gone.contains(&id) {
+                    (open.last, open.index) = open.before;
+                    self.lacked = true;
+                    return;
+                }
+                self.gone.insert(id);
             }
             let error = refusal.error(&table);
             let (transaction, coordinate) = (open.transaction.clone(), coordinate(at, Slot::New));

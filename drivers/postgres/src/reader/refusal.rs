@@ -4,7 +4,10 @@ use contract::{Error, Kind};
 use kernel::id::TableName;
 use rows::Type;
 
+use crate::pgoutput::TypeId;
+use crate::source::prepare;
 use crate::values::Misfit;
+use crate::wire::identifier;
 
 /// Why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,29 +32,66 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// May it be taken once types were looked up?
-    pub(crate) fn lacks_type(&self) -> bool {
-        matches!(self, Refusal::Value { misfit: Misfit::UnknownType(_), .. })
+    /// May it be taken once types were looked up? Which one is missing.
+    pub(crate) fn lacks_type(&self) -> Option<TypeId> {
+        match self {
+            Refusal::Value { misfit: Misfit::UnknownType(id), .. } => Some(*id),
+            Refusal::Value { .. }
+            | Refusal::Unsent { .. }
+            | Refusal::NullKey { .. }
+            | Refusal::Identity
+            | Refusal::Shape { .. }
+            | Refusal::Schema { .. }
+            | Refusal::Renamed { .. }
+            | Refusal::Replaced => None,
+        }
+    }
+
+    /// How a row whose value does not go into its column is mended at the source, and whether another type of the column would hold it.
+    pub(crate) fn mended(table: &TableName, column: &str, kind: &Type, misfit: Misfit) -> (String, Option<String>) {
+        let mended = match misfit {
+            // The server's own text of it has no more digits than it shows.
+            Misfit::HiddenDigits => {
+                let (table, column) = (prepare::table(table.as_str()), identifier(column));
+                format!(
+                    "mend the row at the source (UPDATE {table} SET {column} = {column}::text::numeric ...; or, where numbers are a part of \
+                     it, ::text and its own type)"
+                )
+            }
+            Misfit::Unholdable(_)
+            | Misfit::Malformed
+            | Misfit::Shape
+            | Misfit::TextForm
+            | Misfit::Unreadable
+            | Misfit::UnknownType(_)
+            | Misfit::Depth => "mend the row at the source".into(),
+        };
+        // What cannot be written as text is not read by a column of text either.
+        let is_text_of_it = matches!(misfit, Misfit::Unholdable(_) | Misfit::Shape) && *kind != Type::String;
+        let declared = is_text_of_it
+            .then(|| format!("declare the column as `string` in a new copy ('tables[].columns': name {column}, type string)"));
+        (mended, declared)
     }
 
     pub(crate) fn error(&self, table: &TableName) -> Error {
         let rejected = |code, what: String, remedy: String| Error::new(Kind::Rejected, code, what, remedy);
+        let skip = format!("`urutau table skip {table}` passes over the row");
+        let full = |more: &str| prepare::full_statement(table.as_str(), more);
         match self {
             Refusal::Value { column, kind, misfit } => rejected(
                 "postgres-value",
                 format!("table {table}: a value of column '{column}' cannot be held as {kind}: {misfit}"),
-                format!(
-                    "declare the column as `string` in a new copy ('tables[].columns': name {column}, type string), or `urutau table skip {table}` passes over the row"
-                ),
+                match Self::mended(table, column, kind, *misfit) {
+                    (_, Some(declared)) => format!("{declared}, or {skip}"),
+                    (mended, None) => format!("{mended}; {skip}"),
+                },
             ),
             Refusal::Unsent { column } => rejected(
                 "postgres-unsent-value",
                 format!(
                     "table {table}: a row was updated whose large value of column '{column}' did not change, so that the server did not send it"
                 ),
-                format!(
-                    "ALTER TABLE {table} REPLICA IDENTITY FULL; (holds for changes made from then on; `urutau table skip {table}` passes over this one)"
-                ),
+                full(&format!("holds for changes made from then on; `urutau table skip {table}` passes over this one")),
             ),
             Refusal::NullKey { column } => rejected(
                 "postgres-key",
@@ -63,7 +103,7 @@ impl Refusal {
                 format!(
                     "table {table}: a row was changed or deleted, and its replica identity does not tell the key of the old row"
                 ),
-                format!("ALTER TABLE {table} REPLICA IDENTITY FULL; (holds for changes made from then on)"),
+                full("holds for changes made from then on"),
             ),
             Refusal::Shape { columns, values } => rejected(
                 "postgres-row",

@@ -9,11 +9,12 @@ use arrow_array::types::Int64Type;
 use contract::{Kind, Limit, LogEvent, LogRead};
 use kernel::id::{StreamName, TableName, TransactionName};
 use kernel::position::{Coordinate, Offset, Position, Transaction};
+use rows::value::Unholdable;
 use rows::{Column, Operation, TableSchema, Type};
 
-use super::{Assembler, Selected, Taken};
+use super::{Assembler, Refusal, Selected, Taken};
 use crate::pgoutput::{Lsn, TypeId};
-use crate::values::{TypeEntry, Types};
+use crate::values::{Misfit, TypeEntry, Types};
 use crate::visibility::{FullXid, Xids};
 
 const INT8: u32 = 20;
@@ -479,4 +480,92 @@ fn a_part_of_a_type_that_is_gone_is_refused_in_its_place() {
     let LogEvent::Refused { coordinate, error, .. } = &read.events[0] else { panic!("{:?}", read.events) };
     assert_eq!((*coordinate, error.code), (at(40, 2), "postgres-value"));
     assert!(error.what.contains("777"), "{error}");
+}
+
+#[test]
+fn a_type_that_is_gone_is_looked_up_once() {
+    let mut log = Log::from(0);
+    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    let first = with_address(40, 2, 777);
+    assert_eq!(log.assembler.take(&first).unwrap(), Taken::LacksTypes);
+    log.assembler.set_types(types());
+    log.assembler.take_after_looking(&first).unwrap();
+    assert_eq!(log.assembler.take(&with_address(41, 3, 777)).unwrap(), Taken::Whole);
+    // Another lookup, for another type, does not bring it back.
+    let another = with_address(42, 4, 778);
+    assert_eq!(log.assembler.take(&another).unwrap(), Taken::LacksTypes);
+    log.assembler.set_types(types_with(&[(778, "int4")]));
+    log.assembler.take_after_looking(&another).unwrap();
+    assert_eq!(log.assembler.take(&with_address(43, 5, 777)).unwrap(), Taken::Whole);
+    let read = log.read();
+    let refused: Vec<_> = read
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            LogEvent::Refused { coordinate, error, .. } => Some((*coordinate, error.code)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(refused, [(at(40, 2), "postgres-value"), (at(41, 2), "postgres-value"), (at(43, 2), "postgres-value")]);
+    assert_eq!(rows(&read), [(Operation::Insert, at(42, 2), 4, Some("(7)".to_owned()))]);
+}
+
+#[test]
+fn a_relation_with_a_column_of_a_type_that_is_gone_is_looked_up_once() {
+    let mut log = Log::from(0);
+    let relation = |name: &str| {
+        let head = [&[b'w'][..], &[0; 24], b"R", &9_u32.to_be_bytes(), b"shop\0", name.as_bytes()].concat();
+        [&head[..], b"\0d\0\x01\x01id\0", &777_u32.to_be_bytes(), &[0; 4]].concat()
+    };
+    log.begin(100);
+    assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::LacksTypes);
+    log.assembler.take_after_looking(&relation("orders")).unwrap();
+    assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::Whole);
+}
+
+#[test]
+fn frames_that_are_read_alone_are_all_told() {
+    let mut begin = vec![b'w'];
+    begin.extend([&[0; 24][..], b"B", &100_u64.to_be_bytes(), &[0; 12]].concat());
+    let mut relation = vec![b'w'];
+    relation.extend([&[0; 24][..], b"R", &ORDERS.to_be_bytes(), b"shop\0orders\0d\0\x02"].concat());
+    for (column, of) in [("\x01id\0", INT8), ("\0word\0", ADDRESS)] {
+        relation.extend([column.as_bytes(), &of.to_be_bytes(), &(-1_i32).to_be_bytes()].concat());
+    }
+    let frames = [begin, relation, with_address(40, 2, 777), with_address(41, 3, INT8)];
+    let types = Arc::unwrap_or_clone(types());
+    let (read, ended) = super::read_frames([schema()], types, frames.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!(ended, None);
+    let refused = read.events.iter().filter(|event| matches!(event, LogEvent::Refused { .. })).count();
+    assert_eq!(refused, 2, "{:?}", read.events);
+}
+
+#[test]
+fn what_helps_against_a_refusal_can_be_done() {
+    let table = TableName::from("shop.Order lines");
+    let unsent = Refusal::Unsent { column: "word".into() }.error(&table);
+    for error in [&unsent, &Refusal::Identity.error(&table)] {
+        assert!(error.remedy.contains(r#"ALTER TABLE "shop"."Order lines" REPLICA IDENTITY FULL;"#), "{error}");
+        assert!(error.remedy.contains("`urutau doctor` first"), "{error}");
+    }
+    let value = |kind, misfit| Refusal::Value { column: "n".into(), kind, misfit };
+    let above = Misfit::Unholdable(Unholdable::Above);
+    let decimal = || Type::Decimal { precision: 12, scale: 2 };
+    // Another type helps where the column has one that does not hold the value, and where text would.
+    for (kind, misfit, helps) in [
+        (decimal(), above, true),
+        (Type::String, Misfit::Malformed, false),
+        (Type::String, Misfit::UnknownType(TypeId(7)), false),
+        (Type::List(Box::new(Type::Int64)), Misfit::Shape, true),
+        (Type::List(Box::new(Type::String)), Misfit::Depth, false),
+        (Type::String, Misfit::HiddenDigits, false),
+        (decimal(), Misfit::HiddenDigits, false),
+    ] {
+        let error = value(kind.clone(), misfit).error(&table);
+        assert_eq!(error.remedy.contains("declare the column as `string`"), helps, "{kind}: {error}");
+        assert!(error.remedy.contains("`urutau table skip shop.Order lines` passes over the row"), "{error}");
+    }
+    let hidden = value(decimal(), Misfit::HiddenDigits).error(&table);
+    assert!(hidden.what.contains("digits behind those that it shows"), "{hidden}");
+    assert!(hidden.remedy.contains(r#"UPDATE "shop"."Order lines" SET "n" = "n"::text::numeric"#), "{hidden}");
 }

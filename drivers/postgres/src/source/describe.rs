@@ -10,9 +10,9 @@ use contract::{Error, Kind, SourceTable, TableRequest};
 use kernel::id::TableName;
 use rows::{Column, TableSchema};
 
+use super::remedies::{self, frozen, leave_out, unread, whole_old_rows};
 use super::{Place, prepare};
-use crate::catalog::{self, CatalogColumn, CatalogTable, IDENTITY_WORDS, Publication};
-use crate::pgoutput::Identity;
+use crate::catalog::{self, CatalogTable, IDENTITY_WORDS, Publication, Published};
 use crate::settings::SourceSettings;
 use crate::values::{PgType, Types, holds, natural};
 use crate::wire::identifier;
@@ -34,8 +34,13 @@ pub(super) struct Known {
 
 impl Known {
     /// Does the publication send generated columns without being asked for each? One that is not there yet is made so.
-    fn sends_generated(&self) -> bool {
+    pub(super) fn sends_generated(&self) -> bool {
         self.publication.as_ref().is_none_or(|publication| publication.generated)
+    }
+
+    /// What the publication sends of a table that is in it.
+    pub(super) fn published(&self, table: &TableName) -> Option<&Published> {
+        self.publication.as_ref()?.tables.get(table)
     }
 
     pub(super) async fn read(place: &Place, tables: &[TableRequest]) -> Result<Self, Error> {
@@ -85,9 +90,8 @@ pub(super) fn unpublishable(settings: &SourceSettings, known: &Known, request: &
         return Some(problem);
     }
     let found = known.tables.get(&request.table)?;
-    let untold = untold(known, found, &request.table);
-    if !untold.is_empty() {
-        return Some(frozen(settings, &request.table, &untold, "once it is published the server refuses"));
+    if let Some(problem) = frozen(settings, known, found, &request.table) {
+        return Some(problem);
     }
     if !found.is_frozen_by_publishing() {
         return None;
@@ -101,8 +105,8 @@ pub(super) fn unpublishable(settings: &SourceSettings, known: &Known, request: &
              DELETE of it, so it is not added to the publication"
         ),
         remedy: format!(
-            "ALTER TABLE {0} REPLICA IDENTITY FULL; or give it a primary key. If its rows never change: {1}",
-            prepare::table(name.as_str()),
+            "{} or give it a primary key. If its rows never change: {}",
+            whole_old_rows(settings, known, found, name, remedies::by_index),
             prepare::add_statement(&settings.publication, name.as_str())
         ),
     })
@@ -114,58 +118,6 @@ pub(super) fn stops(column: &str, of: &str) -> String {
         "column '{column}' is of the type {of}, a part of which the server cannot send in binary: at the first such value the log stops, \
          for all tables of the publication"
     )
-}
-
-/// What helps where a column can't be read: the publication leaves it out.
-pub(super) fn leave_out(settings: &SourceSettings, table: &str) -> String {
-    let (publication, table) = (identifier(&settings.publication), prepare::table(table));
-    format!(
-        "publish the table without it, by naming its other columns (15 and later): BEGIN; ALTER PUBLICATION {publication} DROP TABLE \
-         {table}; ALTER PUBLICATION {publication} ADD TABLE {table} (...); COMMIT;"
-    )
-}
-
-/// Columns that whole old rows would have to tell, and that the publication does not send, or would not.
-pub(super) fn untold<'a>(known: &Known, found: &'a CatalogTable, name: &TableName) -> Vec<&'a CatalogColumn> {
-    let published = known.publication.as_ref().and_then(|publication| publication.tables.get(name));
-    let is_sent = |column: &CatalogColumn| catalog::sends(published, column, known.version, known.sends_generated());
-    let minds = known.version >= catalog::GENERATED_PUBLISHED && found.identity == Identity::Full;
-    found.columns.iter().filter(|column| minds && column.is_generated && !is_sent(column)).collect()
-}
-
-/// From 18 on a server refuses changes of a table whose old rows are whole but for generated columns.
-pub(super) fn frozen(settings: &SourceSettings, name: &TableName, untold: &[&CatalogColumn], when: &str) -> Problem {
-    let columns: Vec<&str> = untold.iter().map(|column| column.name.as_str()).collect();
-    let remedy = match untold.iter().any(|column| column.is_virtual) {
-        true => format!(
-            "virtual columns are never published: ALTER TABLE {} REPLICA IDENTITY DEFAULT; (the primary key), or USING INDEX ...;",
-            prepare::table(name.as_str())
-        ),
-        false => prepare::generated_statement(&settings.publication),
-    };
-    Problem {
-        code: "postgres-identity",
-        what: format!(
-            "table {name}: its replica identity is FULL, and its generated columns are not published ({}): {when} UPDATE and DELETE of it",
-            columns.join(", ")
-        ),
-        remedy,
-    }
-}
-
-/// What has old rows tell all of their columns, or what is in its way.
-pub(super) fn whole_old_rows(settings: &SourceSettings, known: &Known, found: &CatalogTable, name: &str) -> String {
-    let statement = format!("ALTER TABLE {} REPLICA IDENTITY FULL;", prepare::table(name));
-    let generated = || found.columns.iter().filter(|column| known.version >= catalog::GENERATED_PUBLISHED && column.is_generated);
-    match generated().any(|column| column.is_virtual) {
-        true => "with virtual columns it cannot be FULL: the server would refuse UPDATE and DELETE; ALTER TABLE ... REPLICA IDENTITY USING \
-                 INDEX ...;"
-            .into(),
-        false if generated().next().is_some() && !known.sends_generated() => {
-            format!("{} {statement}", prepare::generated_statement(&settings.publication))
-        }
-        false => statement,
-    }
 }
 
 /// A table, or the first thing that is wrong with it.
@@ -183,7 +135,7 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
         let what = "it is no permanent table, so that the log has none of its rows".to_owned();
         return Err(problem("postgres-table", what, "name the tables that it is made of, or make it a logged table".into()));
     }
-    let published = known.publication.as_ref().and_then(|publication| publication.tables.get(name));
+    let published = known.published(name);
     if published.is_none() && !settings.create {
         let publication = &settings.publication;
         let (what, remedy) = match &known.publication {
@@ -200,13 +152,17 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
     {
         let of = known.types.resolve(column.type_id, column.modifier);
         if let PgType::Unsendable(of) = &of {
-            return Err(problem("postgres-type", stops(&column.name, of), leave_out(settings, name.as_str())));
+            return Err(problem("postgres-type", stops(&column.name, of), leave_out(settings, known, name)));
         }
         let kind = match request.columns.get(&column.name) {
             Some(declared) if holds(&of, declared) => declared.clone(),
             Some(declared) => {
                 let what = format!("column '{}' is declared as {declared}, which does not hold its values", column.name);
-                let remedy = format!("declare it as {}, or as string", natural(&of));
+                let remedy = match natural(&of) {
+                    rows::Type::Unknown(_) => unread(settings, known, name, &of),
+                    rows::Type::String => "declare it as `string`".into(),
+                    kind => format!("declare it as `{kind}`, or as `string`"),
+                };
                 return Err(problem("postgres-type", what, remedy));
             }
             None => natural(&of),
@@ -245,7 +201,7 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
         if !found.tells(wanted) {
             let identity = IDENTITY_WORDS.iter().find(|(identity, _)| *identity == found.identity).map_or("", |(_, word)| *word);
             let what = format!("its replica identity is {identity}, so that old rows do not tell the key column '{wanted}'");
-            return Err(problem("postgres-identity", what, whole_old_rows(settings, known, found, name.as_str())));
+            return Err(problem("postgres-identity", what, whole_old_rows(settings, known, found, name, remedies::by_index)));
         }
         columns[place].nullable = false;
         key.push(place);

@@ -4,6 +4,7 @@ mod describe;
 mod preflight;
 pub(crate) mod prepare;
 mod readable;
+mod remedies;
 mod sketch;
 
 use std::collections::BTreeMap;
@@ -67,6 +68,14 @@ pub(crate) struct Place {
     pub(crate) settings: SourceSettings,
 }
 
+/// What a value's text is made by, in every session in which values come: a type without a binary form has its text alone, and a key is
+/// written as text and read again. So it is whole, and the same, whatever the server, the database, the user or the pipeline file sets;
+/// and names mean what the server itself calls so. By statements, since what stands between us and the server may know few parameters of
+/// a session's beginning.
+pub(crate) const TEXTS: &str = "
+    SET search_path = pg_catalog; SET quote_all_identifiers = off; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = postgres;
+    SET TimeZone = 'UTC'; SET extra_float_digits = 3; SET bytea_output = hex";
+
 /// The slot of a session that has just ended is not free at once.
 const SLOT_ATTEMPTS: u32 = 40;
 const SLOT_PAUSE: Duration = Duration::from_millis(250);
@@ -78,7 +87,10 @@ impl Place {
     }
 
     async fn replication(&self) -> Result<Connection, Error> {
-        self.settings.endpoint.connect(Purpose::Replication).await.map_err(|e| self.failed("connecting for replication", e))
+        let failed = |e| self.failed("connecting for replication", e);
+        let mut connection = self.settings.endpoint.connect(Purpose::Replication).await.map_err(failed)?;
+        connection.query(TEXTS).await.map_err(|e| self.failed("preparing a session", e))?;
+        Ok(connection)
     }
 
     /// What ended the log.

@@ -1,14 +1,15 @@
 //! Everything at the server that would make a run fail, or make it fail one day, each with the SQL that mends it.
 
 use contract::{Finding, Severity, TableRequest};
+use kernel::id::TableName;
 use rows::Type;
 
 use super::describe::{self, Known};
-use super::{Place, prepare, readable};
+use super::{Place, prepare, readable, remedies};
 use crate::catalog::{self, Publication, Server, Slot};
 use crate::pgoutput::Identity;
 use crate::settings::SourceSettings;
-use crate::values::{PgType, holds};
+use crate::values::PgType;
 use crate::wire::identifier;
 
 /// The oldest version that this driver is built for.
@@ -84,7 +85,7 @@ async fn stopping(place: &Place, known: &Known, tables: &[TableRequest]) -> Resu
     for (table, column, of) in found.into_iter().filter(|(table, ..)| tables.iter().all(|request| request.table != *table)) {
         if let PgType::Unsendable(of) = known.types.resolve(of, -1) {
             let what = format!("table {table}, which is published too: {}", describe::stops(&column, &of));
-            findings.add(Severity::Error, "postgres-type", table.as_str(), what, describe::leave_out(settings, table.as_str()));
+            findings.add(Severity::Error, "postgres-type", table.as_str(), what, remedies::leave_out(settings, known, &table));
         }
     }
     Ok(findings.all)
@@ -254,13 +255,15 @@ impl Findings {
                  table: where every row is kept it can't be found later",
                 outside.join(", ")
             );
-            let remedy = describe::whole_old_rows(settings, known, found, name);
+            // No index has the server send such a value: only whole old rows do.
+            let otherwise = |table: &TableName| {
+                format!("write the table by key ('tables[].writeMode'), or {}", remedies::leave_out(settings, known, table))
+            };
+            let remedy = remedies::whole_old_rows(settings, known, found, &request.table, otherwise);
             self.add(Severity::Warning, "postgres-unsent-value", name, what, remedy);
         }
-        let untold = describe::untold(known, found, &request.table);
-        let is_published = known.publication.as_ref().is_some_and(|publication| publication.tables.contains_key(&request.table));
-        if is_published && !untold.is_empty() {
-            let problem = describe::frozen(settings, &request.table, &untold, "the server refuses every");
+        let published = known.published(&request.table);
+        if let Some(problem) = published.and_then(|_| remedies::frozen(settings, known, found, &request.table)) {
             self.add(Severity::Error, problem.code, name, problem.what, problem.remedy);
         }
         let generated: Vec<&catalog::CatalogColumn> =
@@ -269,7 +272,11 @@ impl Findings {
             let names: Vec<&str> = generated.iter().map(|column| column.name.as_str()).collect();
             let what = format!("table {name}: generated columns are not published: {}", names.join(", "));
             let could = known.version >= catalog::GENERATED_PUBLISHED && generated.iter().any(|column| !column.is_virtual);
-            let remedy = if could { prepare::generated_statement(&settings.publication) } else { String::new() };
+            let remedy = match published.is_some_and(|published| published.is_listed) {
+                _ if !could => String::new(),
+                true => "name them in the publication's list of the table's columns".into(),
+                false => prepare::generated_statement(&settings.publication),
+            };
             self.add(Severity::Info, "postgres-generated", name, what, remedy);
         }
         for column in &found.columns {
@@ -278,11 +285,7 @@ impl Findings {
             };
             let what = format!("table {name}: column '{}' is of the type {called}, which urutau does not read", column.name);
             let of = known.types.resolve(column.type_id, column.modifier);
-            let as_bytes = [Type::Binary, Type::List(Box::new(Type::Binary))].into_iter().find(|kind| holds(&of, kind));
-            let as_bytes = as_bytes.map(|kind| {
-                format!("declare it as `{kind}` to get its bytes as the server sends them ('tables[].columns'), or ")
-            });
-            let remedy = format!("{}{}", as_bytes.unwrap_or_default(), describe::leave_out(settings, name));
+            let remedy = remedies::unread(settings, known, &request.table, &of);
             self.add(Severity::Error, "postgres-type", name, what, remedy);
         }
     }

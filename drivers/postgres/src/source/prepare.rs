@@ -59,12 +59,15 @@ pub(super) fn slot_statement(slot: &str) -> String {
 /// The SQL that makes a publication. Partitions come under their root's name, since that is what the pipeline file names; generated
 /// columns come where the server can send them.
 pub(super) fn publication_statement<'a>(publication: &str, tables: impl Iterator<Item = &'a str>, version: u32) -> String {
-    let tables: Vec<String> = tables.map(table).collect();
+    create_statement(publication, &tables.map(table).collect::<Vec<_>>().join(", "), version)
+}
+
+/// The same with tables as SQL.
+pub(super) fn create_statement(publication: &str, tables: &str, version: u32) -> String {
     let generated = if version >= catalog::GENERATED_PUBLISHED { ", publish_generated_columns = stored" } else { "" };
     format!(
-        "CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true{generated});",
-        identifier(publication),
-        tables.join(", ")
+        "CREATE PUBLICATION {} FOR TABLE {tables} WITH (publish_via_partition_root = true{generated});",
+        identifier(publication)
     )
 }
 
@@ -76,6 +79,15 @@ pub(super) fn generated_statement(publication: &str) -> String {
 /// The SQL that adds a table to a publication.
 pub(crate) fn add_statement(publication: &str, name: &str) -> String {
     format!("ALTER PUBLICATION {} ADD TABLE {};", identifier(publication), table(name))
+}
+
+/// The SQL that has old rows tell all columns, and what there is to say of it. For who knows a table from the log alone: of some the server
+/// refuses UPDATE and DELETE then, and who looks at the catalogue says of which.
+pub(crate) fn full_statement(name: &str, more: &str) -> String {
+    format!(
+        "ALTER TABLE {} REPLICA IDENTITY FULL; (`urutau doctor` first where it has generated columns or a list of columns; {more})",
+        table(name)
+    )
 }
 
 /// A table's name as SQL.

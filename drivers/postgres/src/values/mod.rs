@@ -40,6 +40,9 @@ pub enum Misfit {
     /// It is not in the form of its type: a fault of the server, or of ours.
     #[error("its bytes are not those of its type")]
     Malformed,
+    /// A number with digits behind those that it shows, so that its text says another one.
+    #[error("it has digits behind those that it shows")]
+    HiddenDigits,
     /// An array with more than one dimension, or one that does not begin at 1: a list has neither.
     #[error("the array has more than one dimension, or does not begin at 1, which a list cannot say")]
     Shape,

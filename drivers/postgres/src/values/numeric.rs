@@ -40,7 +40,7 @@ impl<'a> Numeric<'a> {
             group_value(group) != 0 && lowest < -i32::from(shown)
         };
         if (0..).zip(groups.chunks_exact(2)).any(hidden) {
-            return Err(Misfit::Malformed);
+            return Err(Misfit::HiddenDigits);
         }
         Ok(Numeric::Finite { negative, weight, shown, groups })
     }

@@ -75,9 +75,9 @@ fn numbers_that_a_decimal_cannot_hold_are_told_by_kind() {
     assert_eq!(decimal(&numeric(&[], 0, 0x1234, 0), 38, 0), Err(Misfit::Malformed));
     assert_eq!(decimal(&numeric(&[10_000], 0, 0, 0), 38, 0), Err(Misfit::Malformed));
     // More digits than are shown: as a number it would be another one than as text.
-    assert_eq!(decimal(&numeric(&[1], -1, 0, 3), 38, 4), Err(Misfit::Malformed));
+    assert_eq!(decimal(&numeric(&[1], -1, 0, 3), 38, 4), Err(Misfit::HiddenDigits));
     assert_eq!(decimal(&numeric(&[10], -1, 0, 3), 38, 4), Ok(10));
-    assert_eq!(decimal(&numeric(&[1], -30_000, 0, 0), 38, 0), Err(Misfit::Malformed));
+    assert_eq!(decimal(&numeric(&[1], -30_000, 0, 0), 38, 0), Err(Misfit::HiddenDigits));
 }
 
 #[test]

@@ -78,7 +78,7 @@ async fn a_column_at_which_the_log_would_stop_is_refused_before_it_does() {
         let error = desk.try_describe(&format!("public.{table}")).await.unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Config, "postgres-type"), "{error}");
         assert!(error.what.contains(column) && error.what.contains(of), "{error}");
-        assert!(error.remedy.contains(&format!("ADD TABLE \"public\".\"{table}\" (...)")), "{error}");
+        assert!(error.remedy.contains(&format!("FOR TABLE \"public\".\"{table}\" (...), ...")), "{error}");
     }
     // The plain one would be read, but not beside the others.
     let plain = TableRequest {

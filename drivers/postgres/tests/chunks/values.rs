@@ -9,7 +9,7 @@ use kernel::id::{Bound, TableName};
 use postgres_source::PostgresSource;
 use rows::{Operation, RowPhase, Type};
 
-use crate::desk::{range, read_until, request, whole};
+use crate::desk::{column_texts, range, read_until, request, whole};
 use crate::everything;
 use crate::postgres::{Postgres, Release};
 
@@ -114,4 +114,91 @@ async fn a_chunk_of_postgresql_15_tells_what_its_log_tells() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chunk_of_postgresql_18_tells_what_its_log_tells() {
     a_chunk_tells_what_the_log_tells(Release::Eighteen).await;
+}
+
+/// What a type without a binary form has for text is made by settings: those of the database and of the pipeline file must not reach it.
+async fn a_type_without_a_binary_form_has_one_text(release: Release) {
+    let server = Postgres::start(release, &[]);
+    let mut columns = vec!["id int PRIMARY KEY".to_owned()];
+    for of in ["float8", "timestamptz", "date", "interval", "bytea", "regclass"] {
+        let (length, by_value) = match of {
+            "interval" => ("16", ""),
+            "bytea" => ("variable", ""),
+            "date" | "regclass" => ("4", ", PASSEDBYVALUE"),
+            _ => ("8", ", PASSEDBYVALUE"),
+        };
+        let align = if matches!(of, "date" | "regclass" | "bytea") { "int4" } else { "double" };
+        let (input, output) = (format!("{of}in"), format!("{of}out"));
+        let named = |name: &str| {
+            if matches!(of, "timestamptz" | "date" | "interval") { name.replace(of, &format!("{of}_")) } else { name.into() }
+        };
+        let arguments = if matches!(of, "timestamptz" | "interval") { "cstring, oid, int" } else { "cstring" };
+        server.sql(
+            "postgres",
+            &format!(
+                "CREATE TYPE plain_{of};
+                 CREATE FUNCTION plain_{of}_in({arguments}) RETURNS plain_{of} AS '{}' LANGUAGE internal STRICT;
+                 CREATE FUNCTION plain_{of}_out(plain_{of}) RETURNS cstring AS '{}' LANGUAGE internal STRICT;
+                 CREATE TYPE plain_{of} (INPUT = plain_{of}_in, OUTPUT = plain_{of}_out, INTERNALLENGTH = {length}, ALIGNMENT = {align}{by_value})",
+                named(&input),
+                named(&output)
+            ),
+        );
+        columns.push(format!("a_{of} plain_{of}"));
+    }
+    server.sql("postgres", &format!("CREATE TABLE plain ({}, touched int)", columns.join(", ")));
+    server.sql(
+        "postgres",
+        "INSERT INTO plain VALUES (1, '0.30000000000000004', '2024-02-03 04:05:06+07', '2024-02-03', '1 day 02:03:04', '\\xff00', 'plain')",
+    );
+    for setting in [
+        "extra_float_digits = -3",
+        "TimeZone = 'Asia/Tokyo'",
+        "DateStyle = 'SQL, DMY'",
+        "IntervalStyle = iso_8601",
+        "bytea_output = escape",
+    ] {
+        server.sql("postgres", &format!("ALTER DATABASE postgres SET {setting}"));
+    }
+    server.sql("postgres", "CREATE PUBLICATION plain_pub FOR TABLE plain");
+    server.sql("postgres", "SELECT pg_create_logical_replication_slot('plain', 'pgoutput')");
+    let own = json!({ "extra_float_digits": "0", "TimeZone": "America/Lima", "search_path": "public" });
+    let postgres =
+        json!({ "host": "127.0.0.1", "port": server.port(), "database": "postgres", "username": "postgres", "params": own });
+    let Json::Object(settings) = json!({ "slotName": "plain", "postgres": postgres }) else { unreachable!() };
+    let source = PostgresSource::new("plain", &settings).unwrap();
+    let request_of = TableRequest {
+        table: TableName::from("public.plain"),
+        primary_key: None,
+        columns: BTreeMap::new(),
+        before_is_full: false,
+        keeps_every_row: false,
+    };
+    let schema = source.describe(&[request_of], &BTreeMap::new()).await.unwrap()[0].schema.clone();
+    let opened = source.open().await.unwrap();
+    let mut reader = source.stream(&opened.end.into(), std::slice::from_ref(&schema)).await.unwrap();
+    server.sql("postgres", "UPDATE plain SET touched = 1");
+    let end = source.open().await.unwrap().end;
+    let told: Vec<_> = read_until(reader.as_mut(), &end).await.iter().flat_map(|read| read.batches.clone()).collect();
+    let chunk = source.read_chunk(&request(&schema, whole(), 9)).await.unwrap().rows.unwrap();
+    assert_eq!(told.len(), 1);
+    let texts = |batch: &RecordBatch| {
+        let columns = ["a_float8", "a_timestamptz", "a_date", "a_interval", "a_bytea", "a_regclass"];
+        columns.map(|column| column_texts(batch, column).concat())
+    };
+    assert_eq!(texts(&told[0].data), texts(&chunk.data));
+    assert_eq!(
+        texts(&told[0].data),
+        ["0.30000000000000004", "2024-02-02 21:05:06+00", "2024-02-03", "1 day 02:03:04", "\\xff00", "public.plain"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_type_without_a_binary_form_has_one_text_in_postgresql_15() {
+    a_type_without_a_binary_form_has_one_text(Release::Fifteen).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_type_without_a_binary_form_has_one_text_in_postgresql_18() {
+    a_type_without_a_binary_form_has_one_text(Release::Eighteen).await;
 }
