@@ -87,6 +87,14 @@ impl Desk {
         self.urutau(Desk::RUN)
     }
 
+    /// Starts a run that goes on, answers at this port, and does something wrong if a fault is named.
+    pub fn run_at(&self, binary: Binary, port: u16, fault: Option<&str>) -> Process {
+        let listen = format!("127.0.0.1:{port}");
+        let mut command = self.command(binary, &["run", "-f", "pipeline.yaml", "--listen", &listen]);
+        command.envs(fault.map(|fault| ("URUTAU_FAULT", fault)));
+        Process::start(command)
+    }
+
     /// Starts a run that parks the `nth` time that it comes to `point`. `None` if it ended without.
     pub fn run_parked(&self, point: &str, nth: usize, variables: &[(&str, &str)]) -> Option<Process> {
         let mark = Mark::new(self.path(), &format!("parked-{point}-{nth}"));

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// An answer of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -27,6 +29,16 @@ pub fn get(port: u16, path: &str) -> Option<Answer> {
 /// Asks an endpoint to do something; `None` if nobody answers.
 pub fn post(port: u16, path: &str) -> Option<Answer> {
     ask(port, "POST", path)
+}
+
+/// What a run says of itself; `None` if it does not answer.
+pub fn status(port: u16) -> Option<Value> {
+    serde_json::from_str(&get(port, "/statusz")?.body).ok()
+}
+
+/// What a run says of a table; `None` if it does not answer, or does not know it yet.
+pub fn table(port: u16, name: &str) -> Option<Value> {
+    status(port)?["tables"].get(name).cloned()
 }
 
 fn ask(port: u16, method: &str, path: &str) -> Option<Answer> {

@@ -21,6 +21,15 @@ pub struct Postgres {
     process: Option<Child>,
 }
 
+/// Places in a server's log that a slot stands for, as numbers of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// Its reader has acknowledged everything before.
+    pub acknowledged: u64,
+    /// The server keeps everything from here on.
+    pub kept_from: u64,
+}
+
 /// Where a release's programs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
@@ -137,6 +146,12 @@ impl Postgres {
         psql
     }
 
+    /// A session that does this beside the test. It ends with the server, if not before.
+    pub fn session(&self, database: &str, statement: &str) -> Child {
+        let mut psql = self.psql(database);
+        psql.args(["-c", statement]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("psql starts")
+    }
+
     /// What a statement answers, or what the server says against it.
     pub fn try_sql(&self, database: &str, statement: &str) -> Result<String, String> {
         let mut psql =
@@ -150,6 +165,23 @@ impl Postgres {
             true => Ok(String::from_utf8_lossy(&said.stdout).trim_end_matches('\n').to_owned()),
             false => Err(String::from_utf8_lossy(&said.stderr).into_owned()),
         }
+    }
+
+    /// Where its log ends, as a number of bytes: everything that was committed is before.
+    pub fn log_end(&self) -> u64 {
+        self.number("pg_current_wal_flush_lsn() - '0/0'::pg_lsn")
+    }
+
+    /// Up to where a slot's reader has acknowledged the log, and from where on the server keeps it for that slot.
+    pub fn slot(&self, name: &str) -> Slot {
+        let of = |column: &str| {
+            self.number(&format!("(SELECT {column} - '0/0'::pg_lsn FROM pg_replication_slots WHERE slot_name = '{name}')"))
+        };
+        Slot { acknowledged: of("confirmed_flush_lsn"), kept_from: of("restart_lsn") }
+    }
+
+    fn number(&self, expression: &str) -> u64 {
+        self.sql("postgres", &format!("SELECT ({expression})::bigint")).parse().expect("a number")
     }
 
     /// Stops it at once and starts it again, on the same port.

@@ -2,7 +2,7 @@
 //! changed, and what the server itself writes are one value at the targets.
 
 use e2e::postgres::{Postgres, Release};
-use e2e::{Desk, readers};
+use e2e::{Desk, jsonl_copy, readers};
 use serde_json::{Value, json};
 
 /// Made of others.
@@ -158,17 +158,9 @@ tables:
     }
 }
 
-/// The last line of each key, in the order of the keys: what is there.
+/// As the file of lines has them, in the order of their keys.
 fn lines(desk: &Desk, table: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(desk.path().join(format!("out/{table}.jsonl"))).expect("the target's file");
-    let mut rows = std::collections::BTreeMap::new();
-    for line in text.lines() {
-        let line: Value = serde_json::from_str(line).expect("a line of JSON");
-        if let Some(row) = line.get("row") {
-            rows.insert(row["id"].as_u64(), row.clone());
-        }
-    }
-    rows.into_values().collect()
+    jsonl_copy::rows(&desk.path().join(format!("out/{table}.jsonl"))).into_values().collect()
 }
 
 /// As DuckDB has them: each value as the text that it makes of it.
