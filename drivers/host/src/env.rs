@@ -227,6 +227,12 @@ impl pump::Env for TokioEnv {
         }
     }
 
+    /// A fault that was asked for is to be found by those who read the copy: whether they would is what is asked.
+    #[cfg(feature = "failpoints")]
+    fn checks_rules(&self) -> bool {
+        cfg!(debug_assertions) && std::env::var_os("URUTAU_FAULT").is_none()
+    }
+
     fn filter(&self, schema: &TableSchema) -> Option<Arc<Filter>> {
         self.schemas.filter(schema)
     }

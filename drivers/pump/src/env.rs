@@ -294,6 +294,11 @@ pub trait Env: Send + Sync + 'static {
     /// Deletes what older lives staged and never published, best effort.
     async fn discard_older(&self, table: &TableName, incarnation: Incarnation);
 
+    /// Does the coordinator look at all its rules after every step? That takes time, and a released build does not.
+    fn checks_rules(&self) -> bool {
+        cfg!(debug_assertions)
+    }
+
     /// Tells people.
     fn notice(&self, notice: Notice);
 
