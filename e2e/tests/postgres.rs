@@ -88,14 +88,33 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
     assert_equal(&server, "shop", &desk);
 }
 
+/// The server throws away what lies before `kept_from`: of what another database writes nothing is kept for a slot that has nothing to
+/// do, and nobody has to write into an idle database for that, as a heartbeat would.
 #[test]
-fn the_slot_of_an_idle_database_moves_on_while_another_one_writes() {
-    let server = Postgres::start(Release::Fifteen, &[]);
+fn the_slot_of_an_idle_database_moves_on_while_another_one_writes_and_nothing_is_written_for_it() {
+    const TRANSACTIONS: u64 = 100;
+    let server = Postgres::start(Release::Fifteen, &["checkpoint_timeout=30s", "autovacuum=off"]);
     let desk = begun(&server, "shop");
     let mut process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
-    server.sql("postgres", "CREATE TABLE busy AS SELECT n, repeat('x', 500) t FROM generate_series(1, 40000) n");
-    let written = server.log_end();
-    wait_until("the slot passing what the other database wrote", || (server.slot("desk").acknowledged >= written).then_some(()));
+    server.sql("postgres", "CREATE TABLE busy (n int, t text)");
+    let next_transaction =
+        || server.sql("postgres", "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse::<u64>().expect("a number");
+    let copies = || {
+        let mut said = readers::evidence(&desk.warehouse(), "shop");
+        said.as_object_mut().expect("tables").retain(|name, _| !name.starts_with("urutau_"));
+        said
+    };
+    let (begin, first, copied) = (server.log_end(), next_transaction(), copies());
+    let statement = "INSERT INTO busy SELECT n, repeat('x', 500) FROM generate_series(1, 4000) n;\n";
+    server.sql("postgres", &statement.repeat(TRANSACTIONS as usize));
+    let end = server.log_end();
+    assert!(end - begin > 200_000_000, "{} bytes of log only", end - begin);
+    wait_until("the slot passing what the other database wrote", || {
+        let slot = server.slot("desk");
+        (slot.acknowledged >= end && slot.kept_from >= begin + (end - begin) / 2).then_some(())
+    });
+    assert_eq!(next_transaction(), first + TRANSACTIONS, "somebody else has written, too");
+    assert_eq!(copies(), copied, "the copies got a commit without a change");
     assert!(process.runs());
     process.send(Signal::Terminate);
     process.wait().expect_code(0);
