@@ -11,6 +11,7 @@ mod again;
 mod composites;
 mod desk;
 mod generated;
+mod keys;
 mod lists;
 mod race;
 mod tables;
