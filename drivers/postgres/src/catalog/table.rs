@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contract::TableSize;
+use contract::{TableSize, serde_json};
 use kernel::id::TableName;
 
 use crate::pgoutput::{Identity, RelationId, TypeId};
@@ -28,10 +28,18 @@ pub(crate) struct CatalogTable {
     pub(crate) primary_key: Vec<String>,
     /// Is the primary key checked with each row? The server takes no other one as the replica identity.
     pub(crate) primary_is_immediate: bool,
-    /// Does an index that is checked with each row say that the primary key's columns, or some of them, are unique?
-    pub(crate) key_is_immediate: bool,
+    /// What says that columns are unique, of all rows.
+    pub(crate) unique: Vec<Unique>,
     /// The columns of the index that is the replica identity, in its order.
     pub(crate) identity_index: Vec<String>,
+}
+
+/// An index that says of columns that they are unique.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unique {
+    /// With each row? Else when the statement or the transaction ends, and in between two rows can have one key.
+    pub(crate) is_immediate: bool,
+    pub(crate) columns: Vec<String>,
 }
 
 /// A column.
@@ -65,6 +73,15 @@ impl CatalogTable {
             Identity::Default => self.primary_is_immediate && self.primary_key.iter().any(|name| name == column),
             Identity::Index => self.identity_index.iter().any(|name| name == column),
         }
+    }
+
+    /// Is it nothing but a check that comes late which says that a key of these columns is unique? Where nothing says so, somebody knows.
+    pub(crate) fn is_unique_late(&self, key: &[String]) -> bool {
+        let says = |immediate: bool| {
+            let mut of_key = self.unique.iter().filter(|unique| unique.columns.iter().all(|column| key.contains(column)));
+            of_key.any(|unique| unique.is_immediate == immediate)
+        };
+        says(false) && !says(true)
     }
 
     /// Does the server refuse updates and deletes of it once it is published?
@@ -145,11 +162,18 @@ fn relation(row: Cells<'_>) -> Result<CatalogTable, WireError> {
         may_select: row.boolean(14)?,
         has_policies: row.boolean(15)?,
         primary_is_immediate: row.boolean(16)?,
-        key_is_immediate: row.boolean(17)?,
+        unique: unique(row.text(17)?)?,
         columns: Vec::new(),
         primary_key: Vec::new(),
         identity_index: Vec::new(),
     })
+}
+
+/// Reads `[[true, ["id"]], ...]`.
+fn unique(said: &str) -> Result<Vec<Unique>, WireError> {
+    let indexes: Vec<(bool, Vec<String>)> = serde_json::from_str(said)
+        .map_err(|_| WireError::Protocol("an answer has something else in place of a list of indexes".into()))?;
+    Ok(indexes.into_iter().map(|(is_immediate, columns)| Unique { is_immediate, columns }).collect())
 }
 
 /// Columns that an index only includes are no part of its key.
@@ -163,12 +187,12 @@ const TABLES: &str = "
            pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'),
            pg_catalog.row_security_active(c.oid),
            EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate),
-           EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
-                   AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (
-                       SELECT FROM pg_catalog.unnest(i.indkey) WITH ORDINALITY k(attnum, place)
-                       WHERE k.place <= i.indnkeyatts AND k.attnum <> ALL (ARRAY(
-                           SELECT pk.attnum FROM pg_catalog.pg_index p, LATERAL pg_catalog.unnest(p.indkey) WITH ORDINALITY pk(attnum, place)
-                           WHERE p.indrelid = c.oid AND p.indisprimary AND pk.place <= p.indnkeyatts))))
+           (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_array(i.indimmediate, ARRAY(
+                       SELECT k.attname FROM pg_catalog.unnest(i.indkey) WITH ORDINALITY u(attnum, place)
+                       JOIN pg_catalog.pg_attribute k ON k.attrelid = c.oid AND k.attnum = u.attnum
+                       WHERE u.place <= i.indnkeyatts))), '[]')
+            FROM pg_catalog.pg_index i
+            WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL)
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";

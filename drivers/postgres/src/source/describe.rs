@@ -174,16 +174,17 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
         None if found.primary_key.is_empty() => found.identity_index.clone(),
         None => found.primary_key.clone(),
     };
-    if !found.primary_key.is_empty() && key_names == found.primary_key && !found.key_is_immediate {
+    if found.is_unique_late(&key_names) {
         let what =
             "its key is deferrable: between two of its checks two rows can have one key, and the log does not tell which of \
                     them is changed"
                 .to_owned();
         let remedy = format!(
-            "make the key again without DEFERRABLE: ALTER TABLE {0} DROP CONSTRAINT ..., ADD PRIMARY KEY ({1}); or an index beside it, \
+            "make the key again without DEFERRABLE: ALTER TABLE {0} DROP CONSTRAINT ..., ADD {2} ({1}); or an index beside it, \
              CREATE UNIQUE INDEX CONCURRENTLY ... ON {0} ({1}); and ALTER TABLE {0} REPLICA IDENTITY USING INDEX ...;",
             prepare::table(name.as_str()),
             key_names.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", "),
+            if key_names == found.primary_key { "PRIMARY KEY" } else { "UNIQUE" },
         );
         return Err(problem("postgres-deferrable-key", what, remedy));
     }
