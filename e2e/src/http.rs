@@ -29,6 +29,12 @@ pub fn post(port: u16, path: &str) -> Option<Answer> {
     ask(port, "POST", path)
 }
 
+/// What the run that listens there says of one of its tables.
+pub fn table(port: u16, name: &str) -> Option<serde_json::Value> {
+    let status: serde_json::Value = serde_json::from_str(&get(port, "/statusz")?.body).ok()?;
+    status["tables"].get(name).cloned()
+}
+
 fn ask(port: u16, method: &str, path: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;

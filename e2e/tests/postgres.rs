@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::gate::confirmed;
 use e2e::postgres::{Postgres, Release};
 use e2e::shop::{Random, TABLES, transaction};
 use e2e::shop_copy::assert_equal;
@@ -88,15 +89,6 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
     assert_equal(&server, "shop", &desk);
 }
 
-/// Where the slot stands, as a number of bytes of log.
-fn confirmed(server: &Postgres) -> u64 {
-    let said = server.sql(
-        "postgres",
-        "SELECT (confirmed_flush_lsn - '0/0'::pg_lsn)::bigint FROM pg_replication_slots WHERE slot_name = 'desk'",
-    );
-    said.parse().expect("a number")
-}
-
 #[test]
 fn the_slot_of_an_idle_database_moves_on_while_another_one_writes() {
     let server = Postgres::start(Release::Fifteen, &[]);
@@ -104,7 +96,7 @@ fn the_slot_of_an_idle_database_moves_on_while_another_one_writes() {
     let mut process = Process::start(desk.command(Binary::Plain, ARGUMENTS));
     server.sql("postgres", "CREATE TABLE busy AS SELECT n, repeat('x', 500) t FROM generate_series(1, 40000) n");
     let written: u64 = server.sql("postgres", "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").parse().expect("a number");
-    wait_until("the slot passing what the other database wrote", || (confirmed(&server) >= written).then_some(()));
+    wait_until("the slot passing what the other database wrote", || (confirmed(&server, "desk") >= written).then_some(()));
     assert!(process.runs());
     process.send(Signal::Terminate);
     process.wait().expect_code(0);
@@ -122,11 +114,11 @@ fn nothing_is_acknowledged_that_the_sink_does_not_hold() {
     // A life that is stopped before its first commit is visible has read the rows, and has acknowledged nothing of them.
     let parked = desk.run_parked("iceberg-data-written", 1, &[]).expect("it comes to a commit");
     assert!(
-        confirmed(&server) <= before_its_commit.parse().expect("a number"),
+        confirmed(&server, "desk") <= before_its_commit.parse().expect("a number"),
         "the slot moved over rows that are not committed"
     );
     parked.kill();
-    assert!(confirmed(&server) <= before_its_commit.parse().expect("a number"));
+    assert!(confirmed(&server, "desk") <= before_its_commit.parse().expect("a number"));
     until_current(&desk).expect_code(0);
     assert_equal(&server, "shop", &desk);
 }
@@ -143,7 +135,7 @@ fn a_paused_table_lets_go_of_the_slot_before_it_keeps_more_log_than_it_may() {
     server.sql("postgres", "CREATE TABLE busy AS SELECT n, repeat('x', 500) t FROM generate_series(1, 8000) n");
     server.sql("shop", "INSERT INTO lines SELECT 1, n, 'a', 1 FROM generate_series(1, 500) n");
     let written: u64 = server.sql("postgres", "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").parse().expect("a number");
-    wait_until("the slot passing what the paused table lacks", || (confirmed(&server) >= written).then_some(()));
+    wait_until("the slot passing what the paused table lacks", || (confirmed(&server, "desk") >= written).then_some(()));
     process.send(Signal::Terminate);
     process.wait().expect_code(4).expect_words(&["public.orders"]);
     assert!(desk.urutau(&["tables", "--output", "json"]).expect_code(0).stdout.contains("\"needs-snapshot\""));

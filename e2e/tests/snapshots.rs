@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use e2e::http::{free_port, get, post};
+use e2e::http::{free_port, get, post, table};
 use e2e::postgres::{Postgres, Release};
 use e2e::shop::{Random, TABLES, transaction};
 use e2e::shop_copy::assert_equal;
@@ -41,12 +41,6 @@ fn run(desk: &Desk, binary: Binary, port: u16, fault: Option<&str>) -> Process {
     let mut command = desk.command(binary, &["run", "-f", "pipeline.yaml", "--listen", &listen]);
     command.envs(fault.map(|fault| ("URUTAU_FAULT", fault)));
     Process::start(command)
-}
-
-/// What the run says of a table.
-fn table(port: u16, name: &str) -> Option<Value> {
-    let status: Value = serde_json::from_str(&get(port, "/statusz")?.body).ok()?;
-    status["tables"].get(name).cloned()
 }
 
 /// A shop that was open for a while before anybody copied it.
