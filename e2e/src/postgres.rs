@@ -190,11 +190,19 @@ impl Postgres {
         self.go();
     }
 
-    /// Stops it: sessions are ended, what is committed stays.
+    /// Stops it: sessions are ended, what is committed stays. A fast shutdown, then an immediate one.
     pub fn stop(&mut self) {
+        self.end(&["INT", "QUIT"]);
+    }
+
+    /// Ends it without a shutdown, as a crash does: at its next start it recovers from its log.
+    pub fn crash(&mut self) {
+        self.end(&["QUIT"]);
+    }
+
+    fn end(&mut self, signals: &[&str]) {
         let Some(mut process) = self.process.take() else { return };
-        // A fast shutdown, then an immediate one.
-        for signal in ["INT", "QUIT"] {
+        for signal in signals {
             let _ = Command::new("kill").args(["-s", signal, &process.id().to_string()]).stderr(Stdio::null()).status();
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_secs(20) {

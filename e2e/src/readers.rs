@@ -63,10 +63,31 @@ pub fn evidence(warehouse: &Path, namespace: &str) -> serde_json::Value {
 
 /// What DuckDB answers to `SELECT EXPRESSIONS FROM table`, as texts.
 pub fn query(warehouse: &Path, namespace: &str, table: &str, expressions: &[&str]) -> Vec<String> {
+    query_as("duckdb", warehouse, namespace, table, expressions)
+}
+
+/// The same of the rows that one of [`READERS`] finds; or, asked for `--columns`, the names of the table's columns.
+pub fn query_as(name: &str, warehouse: &Path, namespace: &str, table: &str, expressions: &[&str]) -> Vec<String> {
     let mut command = reader("query.py");
-    command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace, "--table", table]).args(expressions);
+    command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace, "--table", table, "--reader", name]);
+    command.args(expressions);
     let said = Process::start(command).wait().expect_code(0);
     serde_json::from_str(&said.stdout).expect("query.py prints JSON")
+}
+
+/// The engines that read a warehouse, each with nothing of ours and nothing of the other's.
+pub const READERS: [&str; 2] = ["duckdb", "pyiceberg"];
+
+/// What a warehouse stores about itself, and answers to questions (table, expression) about the same moment: see `states.py`. `None` if
+/// somebody holds the catalogue's lock, as a process does that was frozen with it.
+pub fn states(warehouse: &Path, namespace: &str, questions: &[(&str, &str)], patience_seconds: u32) -> Option<serde_json::Value> {
+    let mut command = reader("states.py");
+    command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace, "--patience", &patience_seconds.to_string()]);
+    for (table, expression) in questions {
+        command.args(["--ask", table, expression]);
+    }
+    let said = Process::start(command).wait().expect_code(0);
+    serde_json::from_str(&said.stdout).expect("states.py prints JSON")
 }
 
 /// What a process used in all.

@@ -15,11 +15,22 @@ pub fn assert_equal(server: &Postgres, database: &str, desk: &Desk) {
         let list = format!("string_agg({row}, chr(10) ORDER BY {key})");
         let source = server.sql(database, &format!("SELECT coalesce({list}, '') FROM public.{table}"));
         let copy = readers::query(&desk.warehouse(), "shop", table, &[&format!("coalesce({list}, '')")]).join("\n");
-        if source != copy {
-            let (source, copy): (Vec<_>, Vec<_>) = (source.lines().collect(), copy.lines().collect());
-            let missing: Vec<_> = source.iter().filter(|line| !copy.contains(line)).take(5).collect();
-            let surplus: Vec<_> = copy.iter().filter(|line| !source.contains(line)).take(5).collect();
-            panic!("{table}: {} rows here, {} there; missing {missing:?}, surplus {surplus:?}", source.len(), copy.len());
-        }
+        let differs = difference(source.lines().collect(), copy.lines().collect());
+        assert!(differs.is_none(), "{table}: {}", differs.unwrap_or_default());
     }
+}
+
+/// How the rows of two sides differ, each a line, in whatever order; `None` if they do not.
+pub fn difference(mut source: Vec<&str>, mut copy: Vec<&str>) -> Option<String> {
+    source.sort_unstable();
+    copy.sort_unstable();
+    if source == copy {
+        return None;
+    }
+    let some_not_in = |lines: &[&str], others: &[&str]| -> Vec<String> {
+        let strangers = lines.iter().filter(|line| others.binary_search(line).is_err());
+        strangers.take(5).map(|line| (*line).to_owned()).collect()
+    };
+    let (missing, surplus) = (some_not_in(&source, &copy), some_not_in(&copy, &source));
+    Some(format!("{} rows here, {} there; missing {missing:?}, surplus {surplus:?}", source.len(), copy.len()))
 }

@@ -228,6 +228,21 @@ fn an_added_column_comes_with_the_first_row_that_has_it_and_another_type_halts_t
 }
 
 #[test]
+fn columns_that_change_in_the_midst_of_a_transaction_and_a_numeric_that_gets_wider_are_followed() {
+    let server = Postgres::start(Release::Fifteen, &[]);
+    let desk = begun(&server, "shop");
+    server.sql(
+        "shop",
+        "BEGIN; INSERT INTO orders (id) VALUES (1); ALTER TABLE orders ADD COLUMN more numeric(10,2);
+         INSERT INTO orders (id, more) VALUES (2, 7.25); ALTER TABLE orders ALTER more TYPE numeric(14,2);
+         INSERT INTO orders (id, more) VALUES (3, 10000000000.75); COMMIT",
+    );
+    until_current(&desk).expect_code(0);
+    let list = "string_agg(id || '/' || coalesce(CAST(more AS text), '-'), ' ' ORDER BY id)";
+    assert_eq!(readers::query(&desk.warehouse(), "shop", "orders", &[list]), ["1/- 2/7.25 3/10000000000.75"]);
+}
+
+#[test]
 fn doctor_finds_nothing_wrong_where_a_run_works_and_names_what_is_missing_where_it_would_not() {
     let server = Postgres::start(Release::Fifteen, &[]);
     let desk = begun(&server, "shop");

@@ -49,6 +49,8 @@ pub(crate) struct Assembler {
     reached: Lsn,
     xids: Xids,
     transaction: Option<Open>,
+    /// Schemas of relations whose change has not come yet: the server says only with that where it is.
+    changed: Vec<Arc<TableSchema>>,
     building: Building,
     /// Memory for texts that are made of values.
     scratch: String,
@@ -125,6 +127,7 @@ impl Assembler {
             reached: from,
             xids,
             transaction: None,
+            changed: Vec::new(),
             building: Building::default(),
             scratch: String::new(),
             may_look: false,
@@ -221,7 +224,7 @@ impl Assembler {
                     self.building.tell(&open, LogEvent::Ended { transaction, upto, commit_time });
                 }
             }
-            Message::Relation(relation) => self.relation(at, &relation)?,
+            Message::Relation(relation) => self.relation(&relation)?,
             Message::Insert { relation, new } => {
                 let at = self.place(at)?;
                 self.insert(relation, new, at)?;
@@ -243,7 +246,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The next change's place in its transaction.
+    /// The next change's place in its transaction. Schemas that came for it stand in front of it.
     fn place(&mut self, at: Lsn) -> Result<(Lsn, u32), Error> {
         let open = self.transaction.as_mut().ok_or_else(|| out_of_order("a change comes outside of a transaction"))?;
         if at < open.last {
@@ -252,10 +255,15 @@ impl Assembler {
         open.before = (open.last, open.index);
         open.index = if at == open.last { open.index.saturating_add(1) } else { 0 };
         open.last = at;
-        Ok((at, open.index))
+        let place = (at, open.index);
+        for schema in self.changed.drain(..).filter(|_| !open.passed) {
+            let transaction = open.transaction.clone();
+            self.building.tell(open, LogEvent::Schema { transaction, coordinate: coordinate(place, Slot::Schema), schema });
+        }
+        Ok(place)
     }
 
-    fn relation(&mut self, at: Lsn, relation: &RelationMessage<'_>) -> Result<(), Error> {
+    fn relation(&mut self, relation: &RelationMessage<'_>) -> Result<(), Error> {
         let name = table_name(relation);
         // The number says which table it is; a name may move on.
         let is_ours = |selected: &Selected| selected.relation == Some(relation.id);
@@ -276,13 +284,9 @@ impl Assembler {
         if let (true, Ok(bound)) = (binding.changed, &binding.bound) {
             selected.schema = bound.schema.clone();
             let schema = bound.schema.clone();
-            // It stands in front of the change that it came for, which has not been counted yet.
             let Some(open) = &self.transaction else { return Err(out_of_order("a relation comes outside of a transaction")) };
-            let index = if at == open.last { open.index.saturating_add(1) } else { 0 };
-            let coordinate = coordinate((at, index), Slot::Schema);
             if !open.passed {
-                let transaction = open.transaction.clone();
-                self.building.tell(open, LogEvent::Schema { transaction, coordinate, schema });
+                self.changed.push(schema);
             }
         }
         self.relations.insert(relation.id, Known::Of { table: name, bound: binding.bound.map(Arc::new) });

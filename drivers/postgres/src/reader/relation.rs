@@ -39,8 +39,8 @@ pub(crate) struct Binding {
     pub(crate) changed: bool,
 }
 
-/// Binds a relation to the table of this schema. Columns keep their type wherever it holds the relation's values; whatever else
-/// differs makes a new schema. `declared` are the types that the pipeline file names.
+/// Binds a relation to the table of this schema. Columns keep their type wherever it holds the relation's values, all of them; whatever
+/// else differs makes a new schema. `declared` are the types that the pipeline file names, which are kept for what they hold of them.
 pub(crate) fn bind(
     relation: &RelationMessage<'_>,
     schema: &Arc<TableSchema>,
@@ -54,7 +54,7 @@ pub(crate) fn bind(
         .zip(&resolved)
         .map(|(column, of)| {
             let before = schema.columns.iter().find(|known| known.name == column.name);
-            let stays = before.map(|known| &known.kind).filter(|kind| holds(of, kind));
+            let stays = before.map(|known| &known.kind).filter(|kind| holds(of, kind) && has_room(of, kind));
             let asked = declared.get(column.name).filter(|kind| holds(of, kind));
             let kind = stays.or(asked).cloned().unwrap_or_else(|| natural(of));
             Column { name: column.name.to_owned(), kind, nullable: before.is_none_or(|known| known.nullable) }
@@ -78,6 +78,16 @@ pub(crate) fn bind(
     Binding { bound, changed: !same }
 }
 
+/// A decimal may be declared with fewer digits than the server's type has; one that only was read so before must have room for all of them.
+fn has_room(of: &PgType, kind: &Type) -> bool {
+    match (natural(of), kind) {
+        (Type::Decimal { precision, scale }, Type::Decimal { precision: here, scale: behind }) => {
+            scale <= *behind && i16::from(precision) - i16::from(scale) <= i16::from(*here) - i16::from(*behind)
+        }
+        _ => true,
+    }
+}
+
 /// The table with other columns, and the key that it had.
 fn changed(before: &TableSchema, columns: Vec<Column>) -> Result<Arc<TableSchema>, Refusal> {
     let key: Result<Vec<usize>, Refusal> = before
@@ -91,4 +101,67 @@ fn changed(before: &TableSchema, columns: Vec<Column>) -> Result<Arc<TableSchema
         .collect();
     let schema = TableSchema::new(before.table.clone(), columns, key?);
     schema.map(Arc::new).map_err(|error| Refusal::Schema { why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgoutput::{RelationColumn, RelationId, TypeId};
+    use crate::values::TypeEntry;
+
+    const NUMERIC: TypeId = TypeId(1700);
+
+    fn decimal(precision: u8, scale: i8) -> Type {
+        Type::Decimal { precision, scale }
+    }
+
+    /// What becomes of a column of this type where the relation says `numeric(precision,scale)`.
+    fn bound_to(before: &Type, (precision, scale): (i32, i32), declared: Option<Type>) -> (Type, bool) {
+        let entry = TypeEntry {
+            id: NUMERIC,
+            name: "numeric".into(),
+            known_as: "numeric".into(),
+            kind: b'b',
+            has_binary: true,
+            element: TypeId(0),
+            base: TypeId(0),
+            modifier: -1,
+            attributes: Vec::new(),
+        };
+        let column = RelationColumn { in_identity: true, name: "n", type_id: NUMERIC, modifier: ((precision << 16) | scale) + 4 };
+        let relation = RelationMessage {
+            id: RelationId(1),
+            namespace: "shop",
+            name: "orders",
+            identity: Identity::Default,
+            columns: vec![column],
+        };
+        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true }];
+        let schema = Arc::new(TableSchema::new("shop.orders".into(), columns, Vec::new()).unwrap());
+        let declared = declared.map(|kind| ("n".to_owned(), kind)).into_iter().collect();
+        let Binding { bound, changed } = bind(&relation, &schema, &declared, &Types::new([entry], 2));
+        (bound.unwrap().schema.columns[0].kind.clone(), changed)
+    }
+
+    #[test]
+    fn a_numeric_that_gets_more_digits_than_its_column_has_is_another_type() {
+        assert_eq!(bound_to(&decimal(10, 2), (10, 2), None), (decimal(10, 2), false));
+        assert_eq!(bound_to(&decimal(10, 2), (14, 2), None), (decimal(14, 2), true));
+        assert_eq!(bound_to(&decimal(10, 2), (10, 4), None), (decimal(10, 4), true));
+        assert_eq!(bound_to(&decimal(10, 2), (11, 3), None), (decimal(11, 3), true));
+    }
+
+    #[test]
+    fn a_numeric_whose_values_the_column_has_room_for_stays_as_it_is() {
+        for fewer in [(8, 2), (9, 1), (10, 2)] {
+            assert_eq!(bound_to(&decimal(10, 2), fewer, None), (decimal(10, 2), false), "{fewer:?}");
+        }
+        assert_eq!(bound_to(&Type::String, (14, 2), None), (Type::String, false));
+    }
+
+    #[test]
+    fn a_declared_decimal_stays_whatever_the_table_says() {
+        assert_eq!(bound_to(&decimal(10, 2), (14, 2), Some(decimal(10, 2))), (decimal(10, 2), false));
+        assert_eq!(bound_to(&decimal(38, 9), (14, 2), Some(decimal(38, 9))), (decimal(38, 9), false));
+    }
 }

@@ -107,20 +107,20 @@ impl Log {
         self
     }
 
-    /// The relation under a number and name, with these columns; the first one is its identity.
-    fn relation_of(&mut self, at: u64, number: u32, name: &str, identity: u8, columns: &[(&str, u32)]) -> &mut Self {
+    /// The relation under a number and name, with these columns; the first one is its identity. The server says no place with it.
+    fn relation_of(&mut self, number: u32, name: &str, identity: u8, columns: &[(&str, u32)]) -> &mut Self {
         let mut message = [&[b'R'][..], &number.to_be_bytes(), b"shop\0", name.as_bytes(), &[0, identity]].concat();
         message.extend(u16::try_from(columns.len()).unwrap().to_be_bytes());
         for (place, (column, of)) in columns.iter().enumerate() {
             message.push(u8::from(place == 0 || identity == b'f'));
             message.extend([column.as_bytes(), &[0], &of.to_be_bytes(), &(-1_i32).to_be_bytes()].concat());
         }
-        self.data(at, &message).unwrap();
+        self.data(0, &message).unwrap();
         self
     }
 
-    fn relation(&mut self, at: u64, identity: u8) -> &mut Self {
-        self.relation_of(at, ORDERS, "orders", identity, &[("id", INT8), ("word", TEXT)])
+    fn relation(&mut self, identity: u8) -> &mut Self {
+        self.relation_of(ORDERS, "orders", identity, &[("id", INT8), ("word", TEXT)])
     }
 
     fn insert(&mut self, at: u64, row: &[V<'_>]) -> &mut Self {
@@ -186,7 +186,7 @@ fn ended(at: u64) -> LogEvent {
 #[test]
 fn a_transaction_becomes_its_rows_and_its_end() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]).insert(50, &[V::B(&id(2)), V::Null]).commit(100);
+    log.begin(100).relation(b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]).insert(50, &[V::B(&id(2)), V::Null]).commit(100);
     let read = log.read();
     assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }, ended(100)]);
     let expected = [(Operation::Insert, at(40, 2), 1, Some("one".to_owned())), (Operation::Insert, at(50, 2), 2, None)];
@@ -198,7 +198,7 @@ fn a_transaction_becomes_its_rows_and_its_end() {
 #[test]
 fn rows_of_one_place_in_the_log_are_numbered() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd');
+    log.begin(100).relation(b'd');
     for n in 0..3 {
         log.insert(40, &[V::B(&id(n)), V::Null]);
     }
@@ -210,7 +210,7 @@ fn rows_of_one_place_in_the_log_are_numbered() {
 fn a_changed_key_is_a_delete_and_an_insert_that_nothing_divides() {
     let mut log = Log::from(0);
     let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::B(b"nine")]);
-    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]);
+    log.begin(100).relation(b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]);
     let read = log.read();
     assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }]);
     assert_eq!(rows(&read), [(Operation::Delete, at(40, 1), 1, None), (Operation::Insert, at(40, 2), 9, Some("nine".into()))]);
@@ -222,7 +222,7 @@ fn a_changed_key_is_a_delete_and_an_insert_that_nothing_divides() {
 fn an_update_of_a_row_that_is_known_whole_keeps_its_key() {
     let mut log = Log::from(0);
     let (old, new) = ([V::B(&id(1)), V::B(b"large")], [V::B(&id(1)), V::Unsent]);
-    log.begin(100).relation(40, b'f').change(40, b'U', &[(b'O', &old), (b'N', &new)]).change(41, b'D', &[(b'O', &old)]);
+    log.begin(100).relation(b'f').change(40, b'U', &[(b'O', &old), (b'N', &new)]).change(41, b'D', &[(b'O', &old)]);
     let read = log.read();
     let large = || Some("large".to_owned());
     assert_eq!(rows(&read), [(Operation::Update, at(40, 2), 1, large()), (Operation::Delete, at(41, 2), 1, large())]);
@@ -233,7 +233,7 @@ fn an_update_of_a_row_that_is_known_whole_keeps_its_key() {
 fn a_value_that_was_not_sent_is_absent_and_not_null() {
     let mut log = Log::from(0);
     let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::Unsent]);
-    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'N', &[V::B(&id(1)), V::Unsent])]);
+    log.begin(100).relation(b'd').change(40, b'U', &[(b'N', &[V::B(&id(1)), V::Unsent])]);
     log.change(41, b'U', &[(b'K', &old), (b'N', &new)]).insert(42, &[V::B(&id(3)), V::Null]).commit(100);
     let read = log.read();
     let expected = [(Operation::Update, 1), (Operation::Delete, 1), (Operation::Insert, 9), (Operation::Insert, 3)];
@@ -247,7 +247,7 @@ fn a_value_that_was_not_sent_is_absent_and_not_null() {
 fn a_large_key_that_was_not_sent_is_in_the_old_row_that_tells_it() {
     let mut log = Log::from(0);
     let (old, new) = ([V::B(&id(1)), V::Null], [V::Unsent, V::B(b"one")]);
-    log.begin(100).relation(40, b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]).commit(100);
+    log.begin(100).relation(b'd').change(40, b'U', &[(b'K', &old), (b'N', &new)]).commit(100);
     assert_eq!(rows(&log.read()), [(Operation::Update, at(40, 2), 1, Some("one".into()))]);
 }
 
@@ -255,7 +255,7 @@ fn a_large_key_that_was_not_sent_is_in_the_old_row_that_tells_it() {
 fn where_every_row_is_kept_a_value_that_was_not_sent_is_refused_in_its_place_and_no_part_of_the_change_is_taken() {
     let mut log = Log::of(0, true);
     let (old, new) = ([V::B(&id(1)), V::Null], [V::B(&id(9)), V::Unsent]);
-    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]);
+    log.begin(100).relation(b'd').insert(40, &[V::B(&id(1)), V::B(b"one")]);
     log.change(41, b'U', &[(b'K', &old), (b'N', &new)]).insert(42, &[V::B(&id(3)), V::B(b"three")]).commit(100);
     let read = log.read();
     let LogEvent::Refused { table, transaction: of, coordinate, error } = &read.events[1] else { panic!("{:?}", read.events) };
@@ -269,7 +269,7 @@ fn where_every_row_is_kept_a_value_that_was_not_sent_is_refused_in_its_place_and
 #[test]
 fn a_read_of_refused_rows_alone_has_no_batch() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd').insert(40, &[V::B(b"short"), V::Null]).insert(41, &[V::Null, V::Null]).commit(100);
+    log.begin(100).relation(b'd').insert(40, &[V::B(b"short"), V::Null]).insert(41, &[V::Null, V::Null]).commit(100);
     let read = log.read();
     assert!(read.batches.is_empty());
     let codes: Vec<_> = read
@@ -287,7 +287,7 @@ fn a_read_of_refused_rows_alone_has_no_batch() {
 fn an_identity_that_does_not_tell_the_key_refuses_updates_and_deletes_and_takes_inserts() {
     let mut log = Log::from(0);
     let row = [V::B(&id(1)), V::Null];
-    log.begin(100).relation(40, b'n').insert(40, &row).change(41, b'U', &[(b'N', &row)]).change(42, b'D', &[(b'K', &row)]);
+    log.begin(100).relation(b'n').insert(40, &row).change(41, b'U', &[(b'N', &row)]).change(42, b'D', &[(b'K', &row)]);
     let read = log.read();
     assert_eq!(rows(&read).len(), 1);
     assert!(matches!(&read.events[1..], [LogEvent::Refused { error: a, .. }, LogEvent::Refused { error: b, .. }]
@@ -297,8 +297,8 @@ fn an_identity_that_does_not_tell_the_key_refuses_updates_and_deletes_and_takes_
 #[test]
 fn other_columns_are_told_in_front_of_the_first_row_that_has_them() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::Null]);
-    log.relation_of(50, ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
+    log.begin(100).relation(b'd').insert(40, &[V::B(&id(1)), V::Null]);
+    log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
     log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]).commit(100);
     let read = log.read();
     let LogEvent::Schema { coordinate, schema, .. } = &read.events[1] else { panic!("{:?}", read.events) };
@@ -313,9 +313,9 @@ fn other_columns_are_told_in_front_of_the_first_row_that_has_them() {
 #[test]
 fn a_relation_that_is_sent_again_as_it_was_is_no_change_and_columns_may_come_in_another_order() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd').insert(40, &[V::B(&id(1)), V::B(b"a")]).relation(50, b'd');
+    log.begin(100).relation(b'd').insert(40, &[V::B(&id(1)), V::B(b"a")]).relation(b'd');
     log.insert(50, &[V::B(&id(2)), V::B(b"b")]);
-    log.relation_of(60, ORDERS, "orders", b'f', &[("word", TEXT), ("id", INT8)]).insert(60, &[V::B(b"c"), V::B(&id(3))]);
+    log.relation_of(ORDERS, "orders", b'f', &[("word", TEXT), ("id", INT8)]).insert(60, &[V::B(b"c"), V::B(&id(3))]);
     let read = log.read();
     assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..3, transaction: transaction(100) }]);
     assert_eq!(rows(&read)[2], (Operation::Insert, at(60, 2), 3, Some("c".into())));
@@ -330,17 +330,17 @@ fn a_table_that_is_renamed_or_replaced_is_not_silently_another_one() {
         other => panic!("{other:?}"),
     };
     let mut renamed = Log::from(0);
-    renamed.begin(100).relation(40, b'd').insert(40, &row).relation_of(50, ORDERS, "elsewhere", b'd', &columns).insert(50, &row);
+    renamed.begin(100).relation(b'd').insert(40, &row).relation_of(ORDERS, "elsewhere", b'd', &columns).insert(50, &row);
     assert_eq!(code(&mut renamed), "postgres-renamed");
     let mut replaced = Log::from(0);
-    replaced.begin(100).relation_of(40, 499, "orders", b'd', &columns).relation(50, b'd').insert(50, &row);
+    replaced.begin(100).relation_of(499, "orders", b'd', &columns).relation(b'd').insert(50, &row);
     assert_eq!(code(&mut replaced), "postgres-replaced");
 }
 
 #[test]
 fn other_tables_are_passed_over_and_do_not_move_the_numbers() {
     let mut log = Log::from(0);
-    log.begin(100).relation_of(40, 7, "others", b'd', &[("id", INT8)]).commit(100);
+    log.begin(100).relation_of(7, "others", b'd', &[("id", INT8)]).commit(100);
     assert_eq!(log.read().events, [ended(100)]);
 }
 
@@ -361,7 +361,7 @@ fn names(read: &LogRead) -> Vec<(Transaction, TransactionName)> {
 fn every_transaction_of_a_read_has_the_name_that_visibility_gives_it() {
     let mut log = Log::from(0);
     let row = [V::B(&id(1)), V::B(b"a")];
-    log.begin_as(100, u32::MAX).relation(40, b'd').insert(40, &row).commit(100).begin_as(200, 9).insert(150, &row);
+    log.begin_as(100, u32::MAX).relation(b'd').insert(40, &row).commit(100).begin_as(200, 9).insert(150, &row);
     let (old, new) = ((transaction(100), FullXid((3 << 32) - 1).name()), (transaction(200), FullXid((3 << 32) + 9).name()));
     assert_eq!(names(&log.read()), [old, new.clone()]);
     // A transaction that goes on is named again, and one of which nothing is told is not.
@@ -379,7 +379,7 @@ fn every_transaction_of_a_read_has_the_name_that_visibility_gives_it() {
 fn what_was_delivered_before_is_passed_over() {
     let mut log = Log::from(101);
     let row = [V::B(&id(1)), V::Null];
-    log.begin(100).relation(40, b'd').insert(40, &row).commit(100).begin(101).insert(60, &row).commit(101);
+    log.begin(100).relation(b'd').insert(40, &row).commit(100).begin(101).insert(60, &row).commit(101);
     let read = log.read();
     assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..1, transaction: transaction(101) }, ended(101)]);
 }
@@ -387,7 +387,7 @@ fn what_was_delivered_before_is_passed_over() {
 #[test]
 fn a_truncate_stands_in_its_place() {
     let mut log = Log::from(0);
-    log.begin(100).relation(40, b'd');
+    log.begin(100).relation(b'd');
     log.data(40, &[&[b'T'][..], &2_u32.to_be_bytes(), &[0], &9_u32.to_be_bytes(), &ORDERS.to_be_bytes()].concat()).unwrap();
     let table = TableName::from("shop.orders");
     assert_eq!(log.read().events, [LogEvent::Truncated { table, transaction: transaction(100), coordinate: at(40, 2) }]);
@@ -406,7 +406,7 @@ fn a_stream_that_makes_no_sense_is_poison() {
     unknown.begin(100);
     assert_eq!(insert(&mut unknown).unwrap_err().kind, Kind::Poison);
     let mut backwards = Log::from(0);
-    backwards.begin(100).relation(50, b'd').insert(50, &row);
+    backwards.begin(100).relation(b'd').insert(50, &row);
     assert_eq!(insert(&mut backwards).unwrap_err().kind, Kind::Poison);
     let mut noise = Log::from(0);
     assert_eq!(noise.assembler.take(b"?").unwrap_err().kind, Kind::Poison);
@@ -416,7 +416,7 @@ fn a_stream_that_makes_no_sense_is_poison() {
 fn a_limit_is_full_once_a_row_is_there() {
     let mut log = Log::from(0);
     let (one_row, one_byte) = (Limit { rows: 1, bytes: u64::MAX }, Limit { rows: 9, bytes: 1 });
-    log.begin(100).relation(40, b'd');
+    log.begin(100).relation(b'd');
     assert!(!log.assembler.is_full(one_row) && !log.assembler.is_full(one_byte));
     log.insert(40, &[V::B(&id(1)), V::Null]);
     assert!(log.assembler.is_full(one_row) && log.assembler.is_full(one_byte));
@@ -455,7 +455,7 @@ fn with_address(at: u64, id: i64, attribute: u32) -> Vec<u8> {
 #[test]
 fn a_row_with_a_part_of_a_new_type_waits_until_that_is_looked_up_and_counts_once() {
     let mut log = Log::from(0);
-    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
     log.insert(40, &[V::B(&id(1)), V::Null]);
     let frame = with_address(40, 2, 777);
     for _ in 0..2 {
@@ -472,7 +472,7 @@ fn a_row_with_a_part_of_a_new_type_waits_until_that_is_looked_up_and_counts_once
 #[test]
 fn a_part_of_a_type_that_is_gone_is_refused_in_its_place() {
     let mut log = Log::from(0);
-    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
     let frame = with_address(40, 2, 777);
     assert_eq!(log.assembler.take(&frame).unwrap(), Taken::LacksTypes);
     log.assembler.take_after_looking(&frame).unwrap();
@@ -485,7 +485,7 @@ fn a_part_of_a_type_that_is_gone_is_refused_in_its_place() {
 #[test]
 fn a_type_that_is_gone_is_looked_up_once() {
     let mut log = Log::from(0);
-    log.begin(100).relation_of(40, ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
     let first = with_address(40, 2, 777);
     assert_eq!(log.assembler.take(&first).unwrap(), Taken::LacksTypes);
     log.assembler.set_types(types());

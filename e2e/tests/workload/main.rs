@@ -1,0 +1,563 @@
+//! A long day of three tables: random transactions, some of them large, keys that move, rows that go and come again, TRUNCATE, columns that
+//! come, go, get other names and wider types, a table that joins, while urutau is killed again and again and the server restarts. In the end,
+//! and at each rest between, two independent readers find in the copies what the ledger at the server says; and at every look the position
+//! gate holds: see [`Gate`].
+//!
+//! The day goes by a count of steps from a seed, not by the clock. What it must meet (a kill in the midst of a snapshot, of a large transaction,
+//! of a commit ...) it brings about: it looks, freezes the run when it is there, and looks again before it kills. `URUTAU_WORKLOAD_STEPS` makes it
+//! longer, `URUTAU_WORKLOAD_SEED` another one. A day that fails says both, and leaves what there was in the target folder.
+
+mod trade;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use e2e::gate::{Gate, Look, Stand};
+use e2e::http::{free_port, post, table};
+use e2e::postgres::{Postgres, Release};
+use e2e::{Binary, Desk, Process, Signal, readers, wait_until};
+
+use trade::{Change, DATABASE, Trade};
+
+/// Steps of a short day; one more round of lives begins as long as there are fewer.
+const STEPS: u64 = 30;
+/// Rows of a large transaction at most, in a short day and in one that was asked to be longer.
+const LARGE: (u64, u64) = (20_000, 100_000);
+
+/// What urutau goes through, one life after the other; each ends by a kill but for the last, a rest.
+const ROUND: [Life; 7] = [Life::Trading, Life::Read, Life::Large, Life::Joined, Life::Restarts, Life::Commit, Life::Rest];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Life {
+    /// Ordinary transactions, and killed at any moment.
+    Trading,
+    /// A table is read anew, its columns change meanwhile, and the kill is in the midst.
+    Read,
+    /// Killed when a part of a large transaction is committed.
+    Large,
+    /// A table joins, or is read anew in later rounds, and the kill is in the midst.
+    Joined,
+    /// The server is shut down and crashes.
+    Restarts,
+    /// Killed at a boundary inside of a commit.
+    Commit,
+    /// Everything that is there is copied, and compared.
+    Rest,
+}
+
+/// What every day must meet.
+const MET: [&str; 19] = [
+    "a kill",
+    "a kill while there was more to copy",
+    "a kill while a table was read",
+    "a kill in the midst of a large transaction",
+    "a kill inside of a commit",
+    "a change of columns while urutau was away: Add",
+    "a change of columns while urutau was away: Widen",
+    "a change of columns while urutau was away: Rename",
+    "a change of columns while urutau was away: Drop",
+    "a change of columns while the log was followed",
+    "a change of columns while the table was read",
+    "a TRUNCATE while urutau was away",
+    "a TRUNCATE while the log was followed",
+    "a large transaction",
+    "a transaction that committed behind later ones",
+    "a shutdown of the server while urutau ran",
+    "a crash of the server while a table was read",
+    "a crash of the server while a transaction was open",
+    "a table that joined",
+];
+
+/// A table that is read, until a rest.
+struct Reading {
+    /// The generation that ends it.
+    wanted: u64,
+    /// Have its columns changed meanwhile so that rows look different?
+    evolved: bool,
+}
+
+struct Day {
+    seed: u64,
+    steps: u64,
+    large: u64,
+    trade: Trade,
+    desk: Desk,
+    gate: Gate,
+    run: Option<(Process, u16)>,
+    reading: BTreeMap<usize, Reading>,
+    has_stock: bool,
+    changes: usize,
+    boundaries: usize,
+    met: BTreeMap<&'static str, u64>,
+}
+
+impl Day {
+    fn begin(release: Release, seed: u64, large: u64) -> Day {
+        let trade = Trade::begin(Postgres::start(release, &[]), seed);
+        let day = Day {
+            seed,
+            steps: 0,
+            large,
+            trade,
+            desk: Desk::new(),
+            gate: Gate::new("desk"),
+            run: None,
+            reading: BTreeMap::new(),
+            has_stock: false,
+            changes: 0,
+            boundaries: 0,
+            met: BTreeMap::new(),
+        };
+        day.write_pipeline();
+        day.desk.urutau(Desk::RUN).expect_code(0);
+        day
+    }
+
+    fn write_pipeline(&self) {
+        let stock = if self.has_stock { "  - { source: public.stock }\n" } else { "" };
+        let text = format!(
+            "pipeline: desk
+source: {{ kind: postgres, uri: \"{}\", slotName: desk, create: true }}
+sink: {{ kind: iceberg, uri: ./warehouse, namespace: shop, checkpoint: {{ interval: 200ms, maxRows: 1000 }} }}
+snapshot: {{ chunkRows: 40, parallelism: 2 }}
+tables:
+  - {{ source: public.orders }}
+  - {{ source: public.lines }}
+{stock}",
+            self.trade.server.uri(DATABASE)
+        );
+        self.desk.write("pipeline.yaml", &text);
+    }
+
+    fn meet(&mut self, what: &'static str) {
+        assert!(MET.contains(&what), "{what}");
+        *self.met.entry(what).or_default() += 1;
+    }
+
+    fn ordinary(&mut self) {
+        self.trade.ordinary();
+        self.steps += 1;
+    }
+
+    fn look(&mut self) -> Look {
+        self.gate.look(&self.trade.server, &self.desk, &[])
+    }
+
+    /// Looks, and holds the marks in the rows against the positions beside them.
+    fn look_at_rows(&mut self) -> Look {
+        let questions: Vec<(&str, &str)> = self.trade.tables.iter().map(|table| (table.ledger.table, table.marked)).collect();
+        let look = self.gate.look(&self.trade.server, &self.desk, &questions);
+        for (table, answer) in self.trade.tables.iter().zip(&look.answers) {
+            let name = format!("public.{}", table.ledger.table);
+            let Some(stand) = look.tables.get(&name) else { continue };
+            let seen = answer.as_ref().map(|mark| mark.parse::<usize>().expect("a mark is a number"));
+            let faults = wrong_mark(&self.trade.marks, stand.upto, seen);
+            // Rows that are not read yet may have the mark, a table that was emptied and is not filled again has none: no order is lost there.
+            let is_partial = stand.is_divided || (stand.generation == 1 && stand.ranges.1 > 0);
+            let may_lack = seen.is_none() && (is_partial || table.ledger.table == "lines");
+            assert!(
+                may_lack || is_partial || faults.is_none(),
+                "{name}: {}\n{look:#?}\n{:?}",
+                faults.unwrap_or_default(),
+                self.trade.marks
+            );
+        }
+        look
+    }
+
+    fn start(&mut self) {
+        let port = free_port();
+        let listen = format!("127.0.0.1:{port}");
+        let command = self.desk.command(Binary::Plain, &["run", "-f", "pipeline.yaml", "--listen", &listen]);
+        self.run = Some((Process::start(command), port));
+        self.wait("the run's beginning", |_, port| table(port, "public.orders").filter(|orders| orders["phase"] != "pending"));
+    }
+
+    /// Waits for something about the run, which must go on.
+    fn wait<T>(&mut self, what: &str, mut look: impl FnMut(&Trade, u16) -> Option<T>) -> T {
+        let (process, port) = self.run.as_mut().expect("a run");
+        wait_until(what, || {
+            assert!(process.runs(), "{what}: it ended by itself:\n{}", process.stderr());
+            look(&self.trade, *port)
+        })
+    }
+
+    fn send(&mut self, signal: Signal) {
+        let (process, _) = self.run.as_mut().expect("a run");
+        assert!(process.runs(), "it ended by itself:\n{}", process.stderr());
+        process.send(signal);
+    }
+
+    /// Kills the run wherever it is; what it left is looked at.
+    fn kill(&mut self) -> Look {
+        self.send(Signal::Kill);
+        let (process, _) = self.run.take().expect("a run");
+        let ended = process.wait();
+        self.desk.write(&format!("life-{}.log", self.met.get("a kill").unwrap_or(&0)), &ended.stderr);
+        assert_eq!(ended.signal, Some(9), "it ended by itself:\n{}", ended.stderr);
+        for word in ["halted", "panicked", "a fault in urutau"] {
+            assert!(!ended.stderr.contains(word), "it says '{word}':\n{}", ended.stderr);
+        }
+        self.was_killed()
+    }
+
+    fn was_killed(&mut self) -> Look {
+        self.meet("a kill");
+        let look = self.look_at_rows();
+        let last = *self.trade.marks.last().expect("a mark");
+        if look.tables.values().any(|stand| stand.effective < last) {
+            self.meet("a kill while there was more to copy");
+        }
+        if look.tables.values().any(|stand| stand.is_half_read()) {
+            self.meet("a kill while a table was read");
+        }
+        if look.tables.values().any(|stand| stand.is_divided) {
+            self.meet("a kill in the midst of a large transaction");
+        }
+        look
+    }
+
+    /// Freezes the run when it is so, done `meanwhile` as often as it is not, and sees that it still is.
+    fn freeze_when(&mut self, what: &str, is_so: impl Fn(&Look) -> bool, mut meanwhile: impl FnMut(&mut Day)) -> Look {
+        for _ in 0..500 {
+            let (process, _) = self.run.as_mut().expect("a run");
+            assert!(process.runs(), "{what}: it ended by itself:\n{}", process.stderr());
+            if is_so(&self.look()) {
+                self.send(Signal::Stop);
+                let frozen = self.gate.look_at_frozen(&self.trade.server, &self.desk);
+                if let Some(look) = frozen.filter(|look| is_so(look)) {
+                    return look;
+                }
+                self.send(Signal::Continue);
+            }
+            meanwhile(self);
+        }
+        panic!("{what}: does not come about:\n{}", self.run.as_ref().map(|(process, _)| process.stderr()).unwrap_or_default());
+    }
+
+    /// Has a table read anew, unless it is being read.
+    fn read_anew(&mut self, number: usize) {
+        let name = self.name(number);
+        let port = self.run.as_ref().expect("a run").1;
+        let Some(before) = table(port, &name).filter(|table| table["phase"] == "streaming") else { return };
+        self.may_be_read(number, before["generation"].as_u64().expect("a generation") + 1);
+        let asked = post(port, &format!("/tables/{name}/resnapshot")).map(|answer| answer.status);
+        assert_eq!(asked, Some(202), "{name} is not read anew");
+    }
+
+    /// A table is read from now on.
+    fn may_be_read(&mut self, number: usize, wanted: u64) {
+        self.trade.tables[number].ledger.may_be_read(&self.trade.server, DATABASE);
+        self.reading.insert(number, Reading { wanted, evolved: false });
+    }
+
+    /// Changes a table's columns, in the order of a list: each change and each table has its turn.
+    fn evolve(&mut self) -> Change {
+        const TURNS: [Change; 5] = [Change::Add, Change::Widen, Change::Rename, Change::Add, Change::Drop];
+        let (turn, number) = (TURNS[self.changes % TURNS.len()], self.changes % 3);
+        self.changes += 1;
+        self.evolve_table(number, turn);
+        turn
+    }
+
+    fn evolve_table(&mut self, number: usize, change: Change) {
+        let looks_different = self.trade.evolve(number, change);
+        self.steps += 1;
+        if let Some(reading) = self.reading.get_mut(&number).filter(|_| looks_different) {
+            reading.evolved = true;
+            self.trade.tables[number].ledger.may_be_read(&self.trade.server, DATABASE);
+        }
+    }
+
+    /// What happens while urutau is away.
+    fn meanwhile(&mut self) {
+        self.ordinary();
+        for _ in 0..2 {
+            let change = self.evolve();
+            self.meet(match change {
+                Change::Add => "a change of columns while urutau was away: Add",
+                Change::Widen => "a change of columns while urutau was away: Widen",
+                Change::Rename => "a change of columns while urutau was away: Rename",
+                Change::Drop => "a change of columns while urutau was away: Drop",
+            });
+            if self.trade.random.below(2) == 0 {
+                self.ordinary();
+            }
+        }
+        if self.trade.random.below(3) == 0 {
+            self.truncate("a TRUNCATE while urutau was away");
+        }
+        self.ordinary();
+    }
+
+    fn truncate(&mut self, met: &'static str) {
+        self.trade.truncate();
+        self.steps += 1;
+        self.meet(met);
+    }
+
+    fn live(&mut self, life: Life) {
+        match life {
+            Life::Trading => self.trading(),
+            Life::Read => self.read(0),
+            Life::Large => self.large(),
+            Life::Joined => self.joined(),
+            Life::Restarts => self.restarts(),
+            Life::Commit => self.commit(),
+            Life::Rest => self.rest(),
+        }
+        self.meanwhile();
+    }
+
+    fn trading(&mut self) {
+        self.start();
+        for _ in 0..self.trade.random.below(4) {
+            self.ordinary();
+            self.look();
+        }
+        self.truncate("a TRUNCATE while the log was followed");
+        let open = self.trade.open();
+        self.ordinary();
+        open.commit();
+        self.trade.mark();
+        self.meet("a transaction that committed behind later ones");
+        self.evolve();
+        self.meet("a change of columns while the log was followed");
+        for _ in 0..self.trade.random.below(4) {
+            self.ordinary();
+        }
+        self.kill();
+    }
+
+    /// A table is read, its columns change in the midst, and the kill is in the midst too.
+    fn read(&mut self, number: usize) {
+        self.start();
+        let changes = [Change::Add, Change::Rename];
+        for turn in 0.. {
+            assert!(turn < 50, "no change of columns comes in the midst of a snapshot");
+            let before = self.freeze_half_read(number);
+            self.send(Signal::Continue);
+            self.evolve_table(number, changes[turn % 2]);
+            let after = self.look().tables.remove(&self.name(number)).expect("a table that is read");
+            if after.is_half_read() && after.generation == before {
+                self.meet("a change of columns while the table was read");
+                break;
+            }
+        }
+        self.freeze_half_read(number);
+        self.kill();
+    }
+
+    /// Freezes the run in the midst of reading a table; which generation that is.
+    fn freeze_half_read(&mut self, number: usize) -> u64 {
+        let name = self.name(number);
+        let is_half_read = |look: &Look| look.tables.get(&name).is_some_and(Stand::is_half_read);
+        let frozen = self.freeze_when("a table in the midst of being read", is_half_read, |day| day.read_anew(number));
+        frozen.tables[&name].generation
+    }
+
+    fn name(&self, number: usize) -> String {
+        format!("public.{}", self.trade.tables[number].ledger.table)
+    }
+
+    fn large(&mut self) {
+        self.start();
+        let rows = self.large / 2 + self.trade.random.below(self.large / 2) + 1;
+        let is_divided = |look: &Look| look.tables.values().any(|stand| stand.is_divided);
+        let stock = self.has_stock;
+        self.trade.large(rows, stock);
+        self.meet("a large transaction");
+        self.freeze_when("a table in the midst of a large transaction", is_divided, |day| {
+            // All of it may have been copied between two looks.
+            let last = *day.trade.marks.last().expect("a mark");
+            if day.look().tables.values().all(|stand| stand.effective >= last) {
+                day.trade.large(rows, stock);
+            }
+        });
+        self.kill();
+    }
+
+    fn joined(&mut self) {
+        if !self.has_stock {
+            self.has_stock = true;
+            self.may_be_read(2, 1);
+            self.write_pipeline();
+            self.meet("a table that joined");
+        } else {
+            self.trade.thin(2);
+        }
+        self.read(2);
+    }
+
+    fn restarts(&mut self) {
+        self.start();
+        self.ordinary();
+        self.trade.server.restart();
+        self.meet("a shutdown of the server while urutau ran");
+        self.ordinary();
+        self.freeze_half_read(0);
+        let open = self.trade.open();
+        self.trade.server.crash();
+        open.lost();
+        self.trade.server.go();
+        self.send(Signal::Continue);
+        self.meet("a crash of the server while a table was read");
+        self.meet("a crash of the server while a transaction was open");
+        self.ordinary();
+        self.kill();
+    }
+
+    fn commit(&mut self) {
+        const POINTS: [&str; 5] = [
+            "iceberg-data-written",
+            "iceberg-vectors-written",
+            "iceberg-metadata-written",
+            "iceberg-swapped",
+            "iceberg-record-stored",
+        ];
+        let point = POINTS[self.boundaries % POINTS.len()];
+        self.boundaries += 1;
+        self.ordinary();
+        let parked = self.desk.run_parked(point, 1, &[]).unwrap_or_else(|| panic!("with more to copy no run comes to {point}"));
+        assert_eq!(parked.kill().signal, Some(9));
+        self.meet("a kill inside of a commit");
+        self.was_killed();
+    }
+
+    fn rest(&mut self) {
+        let ended = self.desk.urutau(Desk::RUN).expect_code(0);
+        assert!(!ended.stderr.contains("halted"), "{}", ended.stderr);
+        let look = self.look_at_rows();
+        for (number, reading) in std::mem::take(&mut self.reading) {
+            let table = &self.trade.tables[number];
+            let stand = &look.tables[&self.name(number)];
+            assert_eq!(stand.ranges.1, 0, "{} is not read whole", table.ledger.table);
+            if stand.generation >= reading.wanted && !reading.evolved {
+                table.ledger.was_read(&self.trade.server, DATABASE);
+            }
+        }
+        self.compare(&readers::READERS[..1]);
+    }
+
+    fn compare(&self, readers: &[&str]) {
+        let tables = if self.has_stock { 3 } else { 2 };
+        for table in &self.trade.tables[..tables] {
+            for reader in readers {
+                let differs = table.ledger.difference(&self.trade.server, DATABASE, &self.desk, reader);
+                assert!(differs.is_none(), "{reader}: {}: {}", table.ledger.table, differs.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Rows at `upto` have the last mark whose transaction had ended there, and none whose transaction began behind.
+fn wrong_mark(marks: &[u64], upto: u64, seen: Option<usize>) -> Option<String> {
+    let least = marks.iter().rposition(|end| *end <= upto);
+    if seen < least {
+        return Some(format!("at {upto} its rows have the mark {seen:?}, and the position says that they have {least:?}"));
+    }
+    let before = seen.and_then(|seen| seen.checked_sub(1)).map_or(0, |before| marks[before]);
+    (upto < before).then(|| format!("at {upto} its rows have the mark {seen:?} already, which was made behind {before}"))
+}
+
+impl Drop for Day {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("workload-{:x}", self.seed));
+        let _ = std::fs::remove_dir_all(&kept);
+        if let Some((process, _)) = &self.run {
+            self.desk.write("life-last.log", &process.stderr());
+            process.send(Signal::Kill);
+        }
+        let _ = std::process::Command::new("cp").arg("-r").arg(self.desk.path()).arg(&kept).status();
+        let _ = std::fs::write(kept.join("server.log"), self.trade.server.log());
+        for table in &self.trade.tables {
+            let said = self
+                .trade
+                .server
+                .try_sql(DATABASE, &format!("SELECT key, rows FROM ledger.{0} ORDER BY key", table.ledger.table));
+            let _ = std::fs::write(kept.join(format!("ledger-{}", table.ledger.table)), said.unwrap_or_else(|why| why));
+        }
+        eprintln!(
+            "again: URUTAU_WORKLOAD_SEED={:#x} URUTAU_WORKLOAD_STEPS={}; failed after {} steps, met {:#?}; what there was: {}",
+            self.seed,
+            self.steps + 1,
+            self.steps,
+            self.met,
+            kept.display()
+        );
+    }
+}
+
+/// A number that an environment variable says, in digits, or in hexadecimal ones behind `0x`.
+fn said(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
+    Some(number.unwrap_or_else(|_| panic!("{variable}: '{text}' is no number")))
+}
+
+fn a_day(release: Release, seed: u64) {
+    let seed = said("URUTAU_WORKLOAD_SEED").unwrap_or(seed).max(1); // Zero is no seed for this generator.
+    let asked = said("URUTAU_WORKLOAD_STEPS");
+    let (steps, large) = asked.map_or((STEPS, LARGE.0), |steps| (steps, LARGE.1));
+    let mut day = Day::begin(release, seed, large);
+    while day.steps < steps {
+        ROUND.into_iter().for_each(|life| day.live(life));
+    }
+    day.rest();
+    day.compare(&readers::READERS);
+    eprintln!("seed {seed:#x}, {} steps, met {:#?}", day.steps, day.met);
+    let unmet: Vec<&str> = MET.into_iter().filter(|what| !day.met.contains_key(what)).collect();
+    assert!(unmet.is_empty(), "a day that meets too little: {unmet:?}");
+}
+
+#[test]
+fn three_tables_survive_kills_restarts_and_changes_of_columns_on_postgresql_15() {
+    a_day(Release::Fifteen, 0x5EED_0000_0000_0F15);
+}
+
+#[test]
+fn three_tables_survive_kills_restarts_and_changes_of_columns_on_postgresql_18() {
+    a_day(Release::Eighteen, 0x5EED_0000_0000_0F18);
+}
+
+/// What a look, a comparison or a step says when it panics.
+fn panics(what: impl FnOnce()) -> String {
+    let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what)).expect_err("it was not noticed");
+    said.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn what_is_planted_at_each_judge_is_noticed_on_a_real_server() {
+    let mut day = Day::begin(Release::Fifteen, 1, LARGE.0);
+    for reader in readers::READERS {
+        day.compare(&[reader]);
+        day.trade.sql("UPDATE ledger.orders SET rows[1] = rows[1] || '{\"note\": \"planted\"}' WHERE key = '[7]'");
+        assert!(panics(|| day.compare(&[reader])).contains("planted"));
+        day.trade.sql("DELETE FROM ledger.orders WHERE key = '[7]'");
+        assert!(panics(|| day.compare(&[reader])).contains("surplus [\"7|"));
+        day.trade.sql("INSERT INTO ledger.orders SELECT '[7]', ARRAY[to_jsonb(orders)] FROM orders WHERE id = 7");
+    }
+    day.look_at_rows();
+    // A mark that nobody wrote, at a place that the copy says to have passed.
+    day.trade.marks.push(day.trade.marks[0]);
+    assert!(panics(|| drop(day.look_at_rows())).contains("the position says that they have Some(1)"));
+    day.trade.marks.pop();
+    // Somebody tells the server that it may forget what the copy lacks.
+    day.trade.ordinary();
+    day.trade.sql("SELECT pg_replication_slot_advance('desk', pg_current_wal_lsn())");
+    let said = panics(|| drop(day.look()));
+    assert!(said.contains("the slot is at") && said.contains("beyond what the stored record says"), "{said}");
+}
+
+#[test]
+fn a_mark_that_the_position_contradicts_is_noticed() {
+    let marks = [10, 20, 30];
+    assert_eq!(wrong_mark(&marks, 20, Some(1)), None);
+    assert_eq!(wrong_mark(&marks, 25, Some(2)), None, "it ended before 30");
+    assert!(wrong_mark(&marks, 30, Some(1)).is_some(), "the position is ahead of the rows");
+    assert!(wrong_mark(&marks, 19, Some(2)).is_some(), "the rows are ahead of the position");
+    assert!(wrong_mark(&marks, 10, None).is_some(), "the row is not there");
+}
