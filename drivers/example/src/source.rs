@@ -166,8 +166,8 @@ fn schema(table: &TableName) -> TableSchema {
     TableSchema {
         table: table.clone(),
         columns: vec![
-            Column { name: "id".into(), kind: Type::Int64, nullable: false },
-            Column { name: "word".into(), kind: Type::String, nullable: true },
+            Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None },
+            Column { name: "word".into(), kind: Type::String, nullable: true, initial: None },
         ],
         key: vec![0],
     }

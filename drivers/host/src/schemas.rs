@@ -194,6 +194,7 @@ mod tests {
             name: (*name).to_owned(),
             kind: kind.parse().unwrap(),
             nullable: *name != "id",
+            initial: None,
         });
         Arc::new(TableSchema::new("shop.orders".into(), columns.collect(), vec![0]).unwrap())
     }

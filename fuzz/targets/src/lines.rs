@@ -99,10 +99,14 @@ fn tables() -> Vec<Arc<TableSchema>> {
         "map(string, int64)",
         "struct(a int32, b list(string))",
     ];
-    let column =
-        |(n, kind): (usize, &&str)| Column { name: format!("c{n}"), kind: kind.parse().expect("a type"), nullable: n > 0 };
+    let column = |(n, kind): (usize, &&str)| Column {
+        name: format!("c{n}"),
+        kind: kind.parse().expect("a type"),
+        nullable: n > 0,
+        initial: None,
+    };
     let all = kinds.iter().enumerate().map(column).collect();
-    let of = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable };
+    let of = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
     let orders = vec![
         of("id", Type::Int64, false),
         of("customer_id", Type::Int64, true),

@@ -154,6 +154,7 @@ fn schema() -> Arc<TableSchema> {
         name: format!("c{n}"),
         kind: kind.parse().expect("a type"),
         nullable: n > 0,
+        initial: None,
     });
     Arc::new(TableSchema::new("bench".into(), columns.collect(), vec![0]).expect("valid"))
 }

@@ -84,6 +84,16 @@ pub enum ProjectionProblem {
         /// The policy.
         policy: ValuePolicy,
     },
+    /// A value that rows have which are older than their column, and that its type here does not hold.
+    #[error(
+        "column '{column}' came with a value for older rows, which cannot be held as {to}: give it another `cast` or `onValue`"
+    )]
+    Initial {
+        /// The column.
+        column: String,
+        /// The type asked for.
+        to: Type,
+    },
     /// What would come out is no schema.
     #[error("after the projection, {0}")]
     Schema(crate::schema::SchemaProblem),
@@ -203,10 +213,10 @@ fn pick(from: &TableSchema, Selected { column, name, kind, policy }: &Selected) 
         return Err(ProjectionProblem::KeyChanged { column: column.clone(), from: own.kind.clone(), to: held, policy: *policy });
     }
     let may_become_null = fits == Fit::Checked && *policy == ValuePolicy::Null;
-    Ok((
-        index,
-        Column { name: name.clone().unwrap_or_else(|| column.clone()), kind: held, nullable: own.nullable || may_become_null },
-    ))
+    let initial = own.initial_as(&held, *policy);
+    let initial = initial.map_err(|_| ProjectionProblem::Initial { column: column.clone(), to: held.clone() })?;
+    let name = name.clone().unwrap_or_else(|| column.clone());
+    Ok((index, Column { name, kind: held, nullable: own.nullable || may_become_null, initial }))
 }
 
 /// `007` and `7` are one number, and so are two that are clamped to the same end.

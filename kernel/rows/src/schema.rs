@@ -2,6 +2,7 @@
 
 mod change;
 mod check;
+mod initial;
 mod text;
 
 use std::sync::Arc;
@@ -88,6 +89,9 @@ pub struct Column {
     pub kind: Type,
     /// May it be null?
     pub nullable: bool,
+    /// What rows have in it that were written before it came, as the text of its type; see [`Column::began_with`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial: Option<String>,
 }
 
 /// A table as a source describes it: what its change batches look like. Its serialised form is stored with the table's

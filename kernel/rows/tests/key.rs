@@ -84,7 +84,8 @@ const VECTOR_12: u64 = 0xEE45_C7B8_EB5B_D005;
 const VECTOR_256: u64 = 0x9408_A443_3B95_2D71;
 
 fn schema(columns: &[(&str, &str)], key: &[usize]) -> TableSchema {
-    let columns = columns.iter().map(|(name, of)| Column { name: (*name).into(), kind: kind(of), nullable: true }).collect();
+    let columns =
+        columns.iter().map(|(name, of)| Column { name: (*name).into(), kind: kind(of), nullable: true, initial: None }).collect();
     TableSchema::new("shop.orders".into(), columns, key.to_vec()).expect("valid")
 }
 
@@ -417,7 +418,7 @@ proptest! {
 
     #[test]
     fn a_key_is_decoded_to_what_it_was_encoded_from((types, first, second) in two_keys()) {
-        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false });
+        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false, initial: None });
         // Backwards, so that the order of the key is not that of the table.
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).rev().collect()).unwrap();
         let (types, mut keys): (Vec<Type>, _) = (types.into_iter().rev().collect(), EncodedKeys::empty(0));
@@ -432,7 +433,7 @@ proptest! {
 
     #[test]
     fn what_is_no_key_is_refused_and_never_panics((types, row, _) in two_keys(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false });
+        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false, initial: None });
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).collect()).unwrap();
         let whole = encode_one(&row, &types, 0).key(0).to_vec();
         let cut = &whole[..whole.len() - 1];

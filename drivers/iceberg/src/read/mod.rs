@@ -4,11 +4,11 @@ mod file;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
 use arrow_select::filter::filter_record_batch;
 use contract::{Error, Kind, Peek, SinkTable, Take};
-use iceberg::spec::{PrimitiveType, Schema, SchemaRef};
+use iceberg::spec::{Literal, PrimitiveType, Schema, SchemaRef};
 use kernel::state::TableState;
 use roaring::RoaringBitmap;
 use rows::{EncodedKeys, Type};
@@ -25,6 +25,7 @@ use crate::state::standing;
 use crate::storage::Storage;
 use crate::table::KeyColumn;
 use crate::table::columns::{arrow_field, cast};
+use crate::table::initial::filled;
 
 /// Batches that wait to be taken.
 const READ_AHEAD: usize = 2;
@@ -187,20 +188,24 @@ impl<'a> TableReader<'a> {
         vector.map_or_else(|| Ok(RoaringBitmap::new()), |vector| vector.read(self.storage, file.rows))
     }
 
-    /// All columns of a data file, or of one of its rows. A column that it lacks was added later: null.
+    /// All columns of a data file, or of one of its rows. A column that it lacks was added later: it has its initial value.
     fn batches(&self, file: &LiveFile, only: Option<u32>) -> Result<impl Iterator<Item = Result<RecordBatch, Error>>, Error> {
         let opened = file::open(self.storage, file)?;
         let fields = self.fields.as_struct().fields();
         let found: Vec<Option<usize>> = fields.iter().map(|field| opened.index_of(field.id, &field.name)).collect();
         let present: Vec<usize> = found.iter().copied().flatten().collect();
+        let initial: Vec<Option<Literal>> = fields.iter().map(|field| field.initial_default.clone()).collect();
         let (schema, of) = (Arc::clone(&self.schema), file.clone());
         Ok(opened.read(&present, file, only)?.map(move |columns| {
             let columns = columns?;
             let rows = columns.first().map_or(0, |column| column.len());
             let mut present = columns.iter();
-            let typed = found.iter().zip(schema.fields()).map(|(found, field)| match found.and_then(|_| present.next()) {
-                Some(column) => cast(column, field.data_type()).map_err(|e| unreadable(&of, &e.to_string())),
-                None => Ok(new_null_array(field.data_type(), rows)),
+            let typed = found.iter().zip(schema.fields()).zip(&initial).map(|((found, field), initial)| {
+                let unread = || unreadable(&of, &format!("it lacks column '{}', whose initial value is not read", field.name()));
+                match found.and_then(|_| present.next()) {
+                    Some(column) => cast(column, field.data_type()).map_err(|e| unreadable(&of, &e.to_string())),
+                    None => filled(initial.as_ref(), field.data_type(), rows).ok_or_else(unread),
+                }
             });
             let typed = typed.collect::<Result<Vec<_>, _>>()?;
             RecordBatch::try_new(Arc::clone(&schema), typed).map_err(|e| unreadable(&of, &e.to_string()))

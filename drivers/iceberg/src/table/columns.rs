@@ -122,7 +122,7 @@ pub(crate) fn arrow_field(field: &NestedField) -> FieldRef {
     Arc::new(Field::new(&field.name, arrow_type(&field.field_type), !field.required).with_metadata(id))
 }
 
-fn arrow_type(kind: &IcebergType) -> DataType {
+pub(crate) fn arrow_type(kind: &IcebergType) -> DataType {
     match kind {
         IcebergType::Primitive(primitive) => primitive_arrow(primitive),
         IcebergType::List(list) => DataType::List(arrow_field(&list.element_field)),
@@ -224,8 +224,13 @@ mod tests {
     #[test]
     fn nested_fields_get_ids_of_their_own() {
         let pair = Type::Struct(vec![
-            Column { name: "a".into(), kind: Type::List(Box::new(Type::UInt64)), nullable: true },
-            Column { name: "b".into(), kind: Type::Map(Box::new(Type::Enum), Box::new(Type::Int8)), nullable: false },
+            Column { name: "a".into(), kind: Type::List(Box::new(Type::UInt64)), nullable: true, initial: None },
+            Column {
+                name: "b".into(),
+                kind: Type::Map(Box::new(Type::Enum), Box::new(Type::Int8)),
+                nullable: false,
+                initial: None,
+            },
         ]);
         let mapped = iceberg_type(&pair, &mut FieldIds::default()).unwrap();
         let IcebergType::Struct(fields) = &mapped else { panic!("{mapped}") };

@@ -6,7 +6,7 @@
 //! change of columns, the rows and the state are one swap of metadata, so a commit that happens twice, or not at all, changes
 //! the columns once, or not at all.
 //!
-//! A column that came is added as optional, and null in older rows. A type is widened where Iceberg promotes it; older files
+//! A column that came is added as optional; in older rows it is null, or what its source gave them. A type is widened where Iceberg promotes it; older files
 //! stay as they are. A column that went stays, and is null from there on. Anything else is refused before its rows are read.
 
 use std::collections::HashSet;
@@ -17,13 +17,17 @@ use iceberg::spec::{NestedField, Schema, SchemaRef, TableMetadata};
 use rows::{ColumnChange, TableSchema, Type};
 
 use super::columns::{FieldIds, iceberg_type, promotes, same_type};
+use super::initial::{initial_default, widened};
 use super::layout::{Layout, wanted_fields};
 
 /// Can the table take rows of another schema from some place on?
 pub(crate) fn follows(table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
     let of = |kind: &Type| iceberg_type(kind, &mut FieldIds::default()).ok();
     allow_changes(table, to, |change| match change {
-        ColumnChange::Added(column) => of(&column.kind).is_some() && table.metadata.iter().all(|(_, name)| *name != column.name),
+        ColumnChange::Added(column) => {
+            of(&column.kind).is_some_and(|kind| initial_default(column, &kind).is_ok())
+                && table.metadata.iter().all(|(_, name)| *name != column.name)
+        }
         ColumnChange::Gone { .. } | ColumnChange::Nullability { .. } => true,
         ColumnChange::Retyped { from, to, .. } => {
             of(from).zip(of(to)).is_some_and(|(from, to)| same_type(&from, &to) || promotes(&from, &to))
@@ -105,13 +109,22 @@ fn continued(schema: &Schema, last_field: i32, table: &SinkTable) -> Result<(Sch
     let mut ids = FieldIds::after(last_field);
     for want in wanted_fields(table)? {
         match fields.iter_mut().find(|field| field.name == want.field.name) {
-            Some(field) if promotes(&field.field_type, &want.field.field_type) => field.field_type = want.field.field_type,
+            Some(field) if promotes(&field.field_type, &want.field.field_type) => {
+                field.initial_default = field.initial_default.take().map(|initial| widened(initial, &want.field.field_type));
+                field.write_default = field.write_default.take().map(|value| widened(value, &want.field.field_type));
+                field.field_type = want.field.field_type;
+            }
             Some(_) => {}
             None => {
                 let id = ids.next();
                 let column = table.schema.columns.iter().find(|column| column.name == want.field.name);
-                let kind = column.and_then(|column| iceberg_type(&column.kind, &mut ids).ok());
-                fields.push(NestedField::optional(id, &want.field.name, kind.unwrap_or(*want.field.field_type)));
+                let kind = column.and_then(|column| iceberg_type(&column.kind, &mut ids).ok()).unwrap_or(*want.field.field_type);
+                let initial = column.map_or(Ok(None), |column| initial_default(column, &kind));
+                let field = NestedField::optional(id, &want.field.name, kind);
+                fields.push(match initial.map_err(|_| refused(table, "what a new column has in older rows cannot be said"))? {
+                    Some(initial) => field.with_initial_default(initial),
+                    None => field,
+                });
             }
         }
     }
@@ -119,11 +132,12 @@ fn continued(schema: &Schema, last_field: i32, table: &SinkTable) -> Result<(Sch
         .with_fields(fields.into_iter().map(Into::into))
         .with_identifier_field_ids(schema.identifier_field_ids())
         .build();
-    let schema = built.map_err(|e| {
-        let what = format!("table '{}' cannot have the columns that '{}' has now: {}", table.target, table.table, e.message());
-        Error::new(Kind::Rejected, "iceberg-columns-refused", what, "copy the table anew into another target")
-    })?;
-    Ok((schema, ids.last()))
+    Ok((built.map_err(|e| refused(table, e.message()))?, ids.last()))
+}
+
+fn refused(table: &SinkTable, why: &str) -> Error {
+    let what = format!("table '{}' cannot have the columns that '{}' has now: {why}", table.target, table.table);
+    Error::new(Kind::Rejected, "iceberg-columns-refused", what, "copy the table anew into another target")
 }
 
 #[cfg(test)]
@@ -138,6 +152,7 @@ mod tests {
             name: (*name).to_owned(),
             kind: kind.parse().unwrap(),
             nullable: *name != "id",
+            initial: None,
         });
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), vec![0]).unwrap();
         SinkTable {

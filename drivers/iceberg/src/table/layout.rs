@@ -200,7 +200,8 @@ mod tests {
     use super::*;
 
     fn table(columns: &[(&str, Type)], key: &[usize], mode: Mode, metadata: &[(&str, &str)]) -> SinkTable {
-        let columns = columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone(), nullable: true });
+        let columns =
+            columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone(), nullable: true, initial: None });
         SinkTable {
             table: "shop.orders".into(),
             target: "orders".into(),

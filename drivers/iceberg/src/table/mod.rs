@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 mod evolve;
+pub(crate) mod initial;
 mod layout;
 mod tail;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use contract::{CommitRequest, Kind, Mode, Peek, Sink, SinkTable, Staged};
 use iceberg::TableUpdate;
 use iceberg::spec::{NestedField, PrimitiveType, Schema, Type as IcebergType};
@@ -14,7 +14,7 @@ use super::world::{Fault, Life, World, netted, words};
 /// [`words`] as it looks after a change: with a note.
 fn noted(table: &SinkTable) -> SinkTable {
     let mut columns = table.schema.columns.clone();
-    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true });
+    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true, initial: None });
     let schema = TableSchema { columns, ..table.schema.as_ref().clone() };
     SinkTable { schema: Arc::new(schema), ..table.clone() }
 }
@@ -123,6 +123,76 @@ async fn a_sweep_may_bring_columns_and_takes_the_rows_of_before_the_generation()
         assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
         assert_eq!(told(&life).await, [r#"3 Some("newer") Some("another")"#]);
     }
+}
+
+/// [`words`] with a column that its source gave to older rows, too, as a number of this type.
+fn counted(table: &SinkTable, kind: Type) -> SinkTable {
+    let mut columns = table.schema.columns.clone();
+    let count = Column { name: "count".into(), kind, nullable: true, initial: None };
+    columns.push(count.began_with("7").unwrap());
+    SinkTable { schema: Arc::new(TableSchema { columns, ..table.schema.as_ref().clone() }), ..table.clone() }
+}
+
+async fn count_row(life: &mut Life, table: &SinkTable, id: i64, count: ArrayRef) {
+    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![id])), Arc::new(StringArray::from(vec!["new"])), count];
+    let rows = RecordBatch::try_new(Arc::new(table.schema.arrow()), columns).unwrap();
+    let staged = life.write_netted(netted(table, 0, rows.clone(), rows.slice(0, 0))).await.unwrap();
+    let request = CommitRequest { schema: Some(Arc::clone(&table.schema)), ..life.request(vec![staged]) };
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+}
+
+async fn counts(life: &Life) -> Vec<(i64, Option<String>)> {
+    let batches = life.sink.peek(&life.table, &Peek { limit: 100, key: None }).await.unwrap();
+    let mut told = Vec::new();
+    for batch in &batches {
+        let ids = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+        let counts = arrow_cast::cast(batch.column(2), &arrow_schema::DataType::Utf8).unwrap();
+        let counts = counts.as_any().downcast_ref::<StringArray>().unwrap();
+        told.extend(
+            (0..batch.num_rows()).map(|row| (ids.value(row), counts.is_valid(row).then(|| counts.value(row).to_owned()))),
+        );
+    }
+    told.sort();
+    told
+}
+
+#[tokio::test]
+async fn older_rows_have_what_their_source_gave_them_and_keep_it_when_the_column_is_widened() {
+    let world = World::new();
+    let mut life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    life.say(&[(1, "one"), (2, "two"), (3, "three")], &[]).await;
+    let small = counted(&life.table, Type::Int32);
+    life.sink.follows(&life.table, &small.schema).unwrap();
+    count_row(&mut life, &small, 2, Arc::new(Int32Array::from(vec![None::<i32>]))).await;
+    let seven = || Some("7".to_owned());
+    assert_eq!(counts(&life).await, [(1, seven()), (2, None), (3, seven())]);
+    // Rows of before the change that come late, and rows that are read by key.
+    life.say(&[(4, "four")], &[]).await;
+    let one = life.sink.peek(&life.table, &Peek { limit: 1, key: Some(vec!["4".into()]) }).await.unwrap();
+    assert_eq!(one[0].column(2).as_any().downcast_ref::<Int32Array>().map(|counts| counts.value(0)), Some(7));
+    let large = counted(&life.table, Type::Int64);
+    life.sink.follows(&small, &large.schema).unwrap();
+    count_row(&mut life, &large, 5, Arc::new(Int64Array::from(vec![1i64 << 40]))).await;
+    let expected = [(1, seven()), (2, None), (3, seven()), (4, seven()), (5, Some((1i64 << 40).to_string()))];
+    assert_eq!(counts(&life).await, expected);
+    // The next life finds it in the metadata.
+    let next = Life::begin(&world, &large, 2).await;
+    assert_eq!(counts(&next).await, expected);
+}
+
+#[tokio::test]
+async fn a_value_of_older_rows_that_metadata_cannot_say_is_not_followed() {
+    let world = World::new();
+    let life = Life::begin(&world, &words(Mode::Upsert), 1).await;
+    let mut columns = life.table.schema.columns.clone();
+    let mut tags = Column { name: "tags".into(), kind: Type::List(Box::new(Type::Int32)), nullable: true, initial: None };
+    columns.push(tags.clone());
+    let without = TableSchema { columns: columns.clone(), ..life.table.schema.as_ref().clone() };
+    life.sink.follows(&life.table, &without).unwrap();
+    tags.initial = Some("[1]".into());
+    let with = TableSchema { columns: columns.into_iter().take(2).chain([tags]).collect(), ..without };
+    let refused = life.sink.follows(&life.table, &with).unwrap_err();
+    assert!(refused.what.ends_with("'tags' list(int32) is new, with a value in older rows"), "{refused}");
 }
 
 #[tokio::test]

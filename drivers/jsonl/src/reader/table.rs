@@ -121,6 +121,7 @@ pub(crate) fn announced_columns(part: &RowSchema, declared: &BTreeMap<String, Ty
         name: field.name.clone(),
         kind: declared.get(&field.name).cloned().unwrap_or_else(|| canonical(&field.wire)),
         nullable: field.optional,
+        initial: None,
     };
     part.fields.iter().map(column).collect()
 }

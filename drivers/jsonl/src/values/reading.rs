@@ -214,6 +214,7 @@ pub(crate) fn canonical(wire: &Wire) -> Type {
                 name: field.name.clone(),
                 kind: canonical(&field.wire),
                 nullable: field.optional,
+                initial: None,
             };
             Type::Struct(fields.iter().map(column).collect())
         }

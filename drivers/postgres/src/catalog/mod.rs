@@ -10,7 +10,7 @@ mod walk;
 pub(crate) use log::{identify, standing, unfinished, xids};
 pub(crate) use publication::{GENERATED_PUBLISHED, Publication, Published, columns_of, publication, sends};
 pub(crate) use server::{Server, Slot, server, slot};
-pub(crate) use table::{CatalogColumn, CatalogTable, IDENTITY_WORDS, discover, sizes, tables};
+pub(crate) use table::{CatalogColumn, CatalogTable, IDENTITY_WORDS, discover, initials, sizes, tables};
 pub(crate) use walk::{Walk, walks};
 
 use std::collections::HashMap;

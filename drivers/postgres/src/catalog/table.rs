@@ -197,6 +197,27 @@ const TABLES: &str = "
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";
 
+/// What rows have in columns of a table that came after them, by the column's name, as text. A table that was written anew since (a `VACUUM
+/// FULL`, a default that is another one for each row) has it in its rows, and nothing here.
+pub(crate) async fn initials(connection: &mut Connection, id: RelationId) -> Result<BTreeMap<String, String>, WireError> {
+    let rows = connection.query(&INITIALS.replace("$1", &id.0.to_string())).await?;
+    let initial = |row| {
+        let row = Cells(row);
+        Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+    };
+    rows.iter().map(initial).collect()
+}
+
+/// Of a partitioned table only its leaves have rows; one of them speaks for all.
+const INITIALS: &str = "
+    SELECT DISTINCT ON (a.attname) a.attname,
+           CASE WHEN a.atttypid = 'pg_catalog.money'::pg_catalog.regtype
+                THEN m.initial[1]::pg_catalog.money::pg_catalog.numeric::pg_catalog.text ELSE m.initial[1] END
+    FROM pg_catalog.pg_attribute a, LATERAL (SELECT a.attmissingval::pg_catalog.text::pg_catalog.text[]) m(initial)
+    WHERE (a.attrelid = $1 OR a.attrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree($1) t))
+      AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasmissing
+    ORDER BY a.attname, a.attrelid";
+
 /// The tables that could be asked for: permanent ones, partitioned ones by their root.
 pub(crate) async fn discover(connection: &mut Connection, schemas: &[String]) -> Result<Vec<TableName>, WireError> {
     let only = match schemas {

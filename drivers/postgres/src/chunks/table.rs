@@ -1,6 +1,7 @@
 //! The table whose rows are read, as it is in the reading's snapshot: the columns that its publication sends, bound as the log's are, and
 //! the way through it. And what is said of a reading that fails.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use contract::{Error, Kind};
@@ -101,7 +102,12 @@ pub(super) async fn look_up(
     }
     let relation = relation(name.as_str(), &found, &published, version);
     let types = types(source, connection, &relation).await.map_err(failed)?;
-    let binding = bind(&relation, schema, &source.declared(name), &types);
+    // The log may not have told yet that a column came: whoever tells it first says what older rows have in it.
+    let initials = match relation.columns.iter().all(|column| schema.index_of(column.name).is_some()) {
+        true => BTreeMap::new(),
+        false => catalog::initials(connection, found.id).await.map_err(failed)?,
+    };
+    let binding = bind(&relation, schema, &source.declared(name), &types, &initials);
     let columns: Vec<String> = relation.columns.iter().map(|column| column.name.to_owned()).collect();
     let bound = binding.bound.map_err(|refusal| refused(&refusal, name))?;
     let key: Vec<&str> = bound.schema.key.iter().filter_map(|place| column_name(&bound, *place)).collect();

@@ -24,10 +24,16 @@ pub fn read_frames<'a>(
     };
     let tables = tables.into_iter().map(selected).collect();
     let mut assembler = Assembler::new(tables, Arc::new(types), Lsn(0), Xids::near(FullXid(0)));
-    // Nobody knows more types than these: what waits for others is taken without them, and says so in its place.
-    let mut take = |frame| match assembler.take(frame)? {
-        Taken::Whole => Ok(()),
-        Taken::LacksTypes => assembler.take_after_looking(frame),
+    // Nobody knows more than this: what waits for types is taken without them, and says so in its place.
+    let mut take = |frame| {
+        let mut taken = assembler.take(frame)?;
+        while taken != Taken::Whole {
+            if let Taken::LacksInitials(relation) = taken {
+                assembler.set_initials(relation, BTreeMap::new());
+            }
+            taken = assembler.take_after_looking(frame)?;
+        }
+        Ok(())
     };
     let ended = frames.into_iter().find_map(|frame| take(frame).err());
     Ok((assembler.finish(0)?, ended))

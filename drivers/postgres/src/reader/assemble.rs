@@ -61,6 +61,8 @@ pub(crate) struct Assembler {
     /// Types that were looked up in vain. The log is behind the catalogue, so that what is not there by now does not come any more: every
     /// row that has one would cost a connection and the whole catalogue.
     gone: BTreeSet<TypeId>,
+    /// What older rows have in columns that came, for the relations that tell those.
+    initials: HashMap<RelationId, BTreeMap<String, String>>,
 }
 
 /// What became of a frame.
@@ -71,6 +73,8 @@ pub(crate) enum Taken {
     Whole,
     /// Nothing of it: it has values of types that are not known.
     LacksTypes,
+    /// Nothing of it: this relation has columns that came, and it is not known what older rows have in them.
+    LacksInitials(RelationId),
 }
 
 /// What is known of a relation.
@@ -133,6 +137,7 @@ impl Assembler {
             may_look: false,
             lacked: false,
             gone: BTreeSet::new(),
+            initials: HashMap::new(),
         }
     }
 
@@ -156,14 +161,31 @@ impl Assembler {
         ids.filter(|id| !self.types.contains(*id) && !self.gone.contains(id)).collect()
     }
 
+    /// A relation that tells columns of its table which came, before it is known what older rows have in them.
+    fn growing(&self, bytes: &[u8]) -> Option<RelationId> {
+        let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return None };
+        let Ok(Message::Relation(relation)) = decode(message) else { return None };
+        let selected = self.tables.get(&table_name(&relation)).filter(|_| !self.initials.contains_key(&relation.id))?;
+        relation.columns.iter().any(|column| selected.schema.index_of(column.name).is_none()).then_some(relation.id)
+    }
+
     pub(crate) fn set_types(&mut self, types: Arc<Types>) {
         self.types = types;
     }
 
-    /// Takes a frame, or nothing of it where types must be looked up first: [`Assembler::take_after_looking`] takes it then.
+    /// What older rows have in columns of a relation that came after them.
+    pub(crate) fn set_initials(&mut self, of: RelationId, initials: BTreeMap<String, String>) {
+        self.initials.insert(of, initials);
+    }
+
+    /// Takes a frame, or nothing of it where something must be looked up first. Where it was types, [`Assembler::take_after_looking`] takes
+    /// it then.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
         if !self.lacking(bytes).is_empty() {
             return Ok(Taken::LacksTypes);
+        }
+        if let Some(relation) = self.growing(bytes) {
+            return Ok(Taken::LacksInitials(relation));
         }
         self.may_look = true;
         self.lacked = false;
@@ -172,10 +194,14 @@ impl Assembler {
     }
 
     /// Takes a frame for which types were looked up. One that is gone by now stays unknown, which says so in its place.
-    pub(crate) fn take_after_looking(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.may_look = false;
+    pub(crate) fn take_after_looking(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
         self.gone.extend(self.lacking(bytes));
-        self.take_frame(bytes)
+        if let Some(relation) = self.growing(bytes) {
+            return Ok(Taken::LacksInitials(relation));
+        }
+        self.may_look = false;
+        self.take_frame(bytes)?;
+        Ok(Taken::Whole)
     }
 
     fn take_frame(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -280,7 +306,8 @@ impl Assembler {
             self.relations.insert(relation.id, Known::Of { table: name, bound: Err(Refusal::Replaced) });
             return Ok(());
         }
-        let binding = relation::bind(relation, &selected.schema, &selected.declared, &self.types);
+        let initials = self.initials.remove(&relation.id).unwrap_or_default();
+        let binding = relation::bind(relation, &selected.schema, &selected.declared, &self.types, &initials);
         if let (true, Ok(bound)) = (binding.changed, &binding.bound) {
             selected.schema = bound.schema.clone();
             let schema = bound.schema.clone();

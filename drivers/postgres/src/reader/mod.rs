@@ -21,7 +21,7 @@ pub(crate) use refusal::Refusal;
 pub(crate) use relation::{Bound, Place as ValuePlace, bind};
 
 use crate::catalog;
-use crate::source::Place;
+use crate::source::{Place, TEXTS};
 use crate::wire::{Received, Session};
 
 /// How long a read waits for something to come.
@@ -34,7 +34,7 @@ pub(crate) struct Reader {
     session: Session,
     assembler: Assembler,
     place: Arc<Place>,
-    /// A frame that waits for types to be looked up.
+    /// A frame that waits for something to be looked up.
     held: Option<Received>,
     /// What ended the session, told after everything before it.
     failed: Option<Error>,
@@ -69,19 +69,30 @@ impl Reader {
     }
 
     async fn take(&mut self, frame: Received) -> Result<(), Error> {
-        if self.assembler.take(&frame.frame)? == Taken::Whole {
-            return Ok(());
-        }
+        let mut taken = self.assembler.take(&frame.frame)?;
         // Kept where giving up the wait does not lose it.
         self.held = Some(frame);
-        let mut connection = self.place.sql().await?;
-        let types = catalog::types(&mut connection).await.map_err(|e| self.place.failed("looking up types", e))?;
-        connection.close().await;
-        self.assembler.set_types(Arc::new(types));
-        match self.held.take() {
-            Some(frame) => self.assembler.take_after_looking(&frame.frame),
-            None => Ok(()),
+        while taken != Taken::Whole {
+            let mut connection = self.place.sql().await?;
+            match taken {
+                Taken::Whole => {}
+                Taken::LacksTypes => {
+                    let types = catalog::types(&mut connection).await;
+                    self.assembler.set_types(Arc::new(types.map_err(|e| self.place.failed("looking up types", e))?));
+                }
+                Taken::LacksInitials(relation) => {
+                    let failed = |e| self.place.failed("looking up what older rows have in a new column", e);
+                    connection.query(TEXTS).await.map_err(failed)?;
+                    let initials = catalog::initials(&mut connection, relation).await.map_err(failed)?;
+                    self.assembler.set_initials(relation, initials);
+                }
+            }
+            connection.close().await;
+            let Some(frame) = &self.held else { break };
+            taken = self.assembler.take_after_looking(&frame.frame)?;
         }
+        self.held = None;
+        Ok(())
     }
 }
 

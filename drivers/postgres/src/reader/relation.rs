@@ -40,15 +40,17 @@ pub(crate) struct Binding {
 }
 
 /// Binds a relation to the table of this schema. Columns keep their type wherever it holds the relation's values, all of them; whatever
-/// else differs makes a new schema. `declared` are the types that the pipeline file names, which are kept for what they hold of them.
+/// else differs makes a new schema. `declared` are the types that the pipeline file names, which are kept for what they hold of them,
+/// `initials` what older rows have in columns that came, as text.
 pub(crate) fn bind(
     relation: &RelationMessage<'_>,
     schema: &Arc<TableSchema>,
     declared: &BTreeMap<String, Type>,
     types: &Types,
+    initials: &BTreeMap<String, String>,
 ) -> Binding {
     let resolved: Vec<PgType> = relation.columns.iter().map(|column| types.resolve(column.type_id, column.modifier)).collect();
-    let columns: Vec<Column> = relation
+    let columns: Result<Vec<Column>, Refusal> = relation
         .columns
         .iter()
         .zip(&resolved)
@@ -57,13 +59,23 @@ pub(crate) fn bind(
             let stays = before.map(|known| &known.kind).filter(|kind| holds(of, kind) && has_room(of, kind));
             let asked = declared.get(column.name).filter(|kind| holds(of, kind));
             let kind = stays.or(asked).cloned().unwrap_or_else(|| natural(of));
-            Column { name: column.name.to_owned(), kind, nullable: before.is_none_or(|known| known.nullable) }
+            let (name, nullable) = (column.name.to_owned(), before.is_none_or(|known| known.nullable));
+            let initial = before.and_then(|known| known.initial.clone());
+            let now = Column { name, kind, nullable, initial };
+            match initials.get(column.name).filter(|_| before.is_none()) {
+                Some(initial) => began_with(now, initial),
+                None => Ok(now),
+            }
         })
         .collect();
-    let same = columns.len() == schema.columns.len() && columns.iter().all(|column| schema.columns.contains(column));
-    let schema = match same {
-        true => Ok(schema.clone()),
-        false => changed(schema, columns),
+    let is_same = |columns: &Vec<Column>| {
+        columns.len() == schema.columns.len() && columns.iter().all(|column| schema.columns.contains(column))
+    };
+    let same = columns.as_ref().is_ok_and(is_same);
+    let schema = match columns {
+        Ok(_) if same => Ok(schema.clone()),
+        Ok(columns) => changed(schema, columns),
+        Err(refusal) => Err(refusal),
     };
     let bound = schema.map(|schema| {
         let place = |(column, kind): (&crate::pgoutput::RelationColumn<'_>, PgType)| {
@@ -76,6 +88,20 @@ pub(crate) fn bind(
         Bound { tells_key, places, schema }
     });
     Binding { bound, changed: !same }
+}
+
+/// A column that came, with what the server says that older rows have in it.
+fn began_with(column: Column, text: &str) -> Result<Column, Refusal> {
+    let text = match (&column.kind, text) {
+        (Type::Bool, "t") => "true",
+        (Type::Bool, "f") => "false",
+        (Type::Binary | Type::FixedBinary(_), bytes) => bytes.strip_prefix("\\x").unwrap_or(bytes),
+        (_, text) => text,
+    };
+    let (name, kind) = (column.name.clone(), column.kind.clone());
+    column.began_with(text).map_err(|_| Refusal::Schema {
+        why: format!("the default that older rows have in the new column '{name}' cannot be held as {kind}"),
+    })
 }
 
 /// A decimal may be declared with fewer digits than the server's type has; one that only was read so before must have room for all of them.
@@ -136,10 +162,10 @@ mod tests {
             identity: Identity::Default,
             columns: vec![column],
         };
-        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true }];
+        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true, initial: None }];
         let schema = Arc::new(TableSchema::new("shop.orders".into(), columns, Vec::new()).unwrap());
         let declared = declared.map(|kind| ("n".to_owned(), kind)).into_iter().collect();
-        let Binding { bound, changed } = bind(&relation, &schema, &declared, &Types::new([entry], 2));
+        let Binding { bound, changed } = bind(&relation, &schema, &declared, &Types::new([entry], 2), &BTreeMap::new());
         (bound.unwrap().schema.columns[0].kind.clone(), changed)
     }
 

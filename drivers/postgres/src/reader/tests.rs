@@ -59,7 +59,7 @@ fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
 }
 
 fn schema() -> Arc<TableSchema> {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable };
+    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
     let columns = vec![column("id", Type::Int64, false), column("word", Type::String, true)];
     Arc::new(TableSchema::new(TableName::from("shop.orders"), columns, vec![0]).unwrap())
 }
@@ -67,6 +67,8 @@ fn schema() -> Arc<TableSchema> {
 /// A log that is fed frame by frame.
 struct Log {
     assembler: Assembler,
+    /// What the catalogue says that older rows have in columns that came.
+    initials: BTreeMap<String, String>,
 }
 
 impl Log {
@@ -77,12 +79,18 @@ impl Log {
     fn of(from: u64, keeps_every_row: bool) -> Self {
         let selected = Selected { schema: schema(), declared: BTreeMap::new(), keeps_every_row, relation: None };
         let tables = [(TableName::from("shop.orders"), selected)].into();
-        Self { assembler: Assembler::new(tables, types(), Lsn(from), Xids::near(FullXid(SERVER_XID))) }
+        let assembler = Assembler::new(tables, types(), Lsn(from), Xids::near(FullXid(SERVER_XID)));
+        Self { assembler, initials: BTreeMap::new() }
     }
 
     fn data(&mut self, at: u64, message: &[u8]) -> Result<(), contract::Error> {
         let frame = [&[b'w'][..], &at.to_be_bytes(), &[0; 16], message].concat();
-        assert_eq!(self.assembler.take(&frame)?, Taken::Whole);
+        let mut taken = self.assembler.take(&frame)?;
+        if let Taken::LacksInitials(relation) = taken {
+            self.assembler.set_initials(relation, self.initials.clone());
+            taken = self.assembler.take_after_looking(&frame)?;
+        }
+        assert_eq!(taken, Taken::Whole);
         Ok(())
     }
 
@@ -311,6 +319,46 @@ fn other_columns_are_told_in_front_of_the_first_row_that_has_them() {
 }
 
 #[test]
+fn a_column_that_came_brings_what_older_rows_have_in_it() {
+    let mut log = Log::from(0);
+    log.initials = [("day", "2024-02-29"), ("word", "of a column that was there"), ("gone", "x")]
+        .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        .into();
+    let told = |log: &mut Log| {
+        let read = log.read();
+        let schemas = read.events.iter().filter_map(|event| match event {
+            LogEvent::Schema { schema, .. } => Some(schema),
+            _ => None,
+        });
+        let initials = |schema: &Arc<TableSchema>| schema.columns.iter().map(|column| column.initial.clone()).collect::<Vec<_>>();
+        schemas.map(initials).collect::<Vec<_>>()
+    };
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
+    log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]);
+    assert_eq!(told(&mut log), [[None, None, Some("2024-02-29".to_owned())]]);
+    // Once it is there nothing is asked, and it keeps what it came with.
+    log.initials = BTreeMap::new();
+    log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
+    log.insert(60, &[V::B(&id(3)), V::Null, V::Null]);
+    assert_eq!(told(&mut log), Vec::<[Option<String>; 3]>::new());
+    log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("day", DATE), ("more", TEXT)]);
+    log.insert(70, &[V::B(&id(4)), V::Null, V::Null]).commit(100);
+    assert_eq!(told(&mut log), [[None, Some("2024-02-29".to_owned()), None]]);
+}
+
+#[test]
+fn a_default_that_the_column_cannot_hold_is_refused_in_front_of_the_first_row_that_has_the_column() {
+    let mut log = Log::from(0);
+    log.initials = [("day".to_owned(), "infinity".to_owned())].into();
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
+    log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]).commit(100);
+    let read = log.read();
+    let LogEvent::Refused { error, .. } = &read.events[0] else { panic!("{:?}", read.events) };
+    assert_eq!(error.code, "postgres-schema");
+    assert!(error.what.contains("older rows have in the new column 'day'") && !error.what.contains("infinity"), "{error}");
+}
+
+#[test]
 fn a_relation_that_is_sent_again_as_it_was_is_no_change_and_columns_may_come_in_another_order() {
     let mut log = Log::from(0);
     log.begin(100).relation(b'd').insert(40, &[V::B(&id(1)), V::B(b"a")]).relation(b'd');
@@ -462,7 +510,7 @@ fn a_row_with_a_part_of_a_new_type_waits_until_that_is_looked_up_and_counts_once
         assert_eq!(log.assembler.take(&frame).unwrap(), Taken::LacksTypes);
     }
     log.assembler.set_types(types_with(&[(777, "int4")]));
-    log.assembler.take_after_looking(&frame).unwrap();
+    assert_eq!(log.assembler.take_after_looking(&frame).unwrap(), Taken::Whole);
     let read = log.read();
     assert_eq!(read.events, [LogEvent::Rows { batch: 0, rows: 0..2, transaction: transaction(100) }]);
     let expected = [(Operation::Insert, at(40, 2), 1, None), (Operation::Insert, at(40, 6), 2, Some("(7)".to_owned()))];
@@ -475,7 +523,7 @@ fn a_part_of_a_type_that_is_gone_is_refused_in_its_place() {
     log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", ADDRESS)]);
     let frame = with_address(40, 2, 777);
     assert_eq!(log.assembler.take(&frame).unwrap(), Taken::LacksTypes);
-    log.assembler.take_after_looking(&frame).unwrap();
+    assert_eq!(log.assembler.take_after_looking(&frame).unwrap(), Taken::Whole);
     let read = log.read();
     let LogEvent::Refused { coordinate, error, .. } = &read.events[0] else { panic!("{:?}", read.events) };
     assert_eq!((*coordinate, error.code), (at(40, 2), "postgres-value"));
@@ -489,13 +537,13 @@ fn a_type_that_is_gone_is_looked_up_once() {
     let first = with_address(40, 2, 777);
     assert_eq!(log.assembler.take(&first).unwrap(), Taken::LacksTypes);
     log.assembler.set_types(types());
-    log.assembler.take_after_looking(&first).unwrap();
+    assert_eq!(log.assembler.take_after_looking(&first).unwrap(), Taken::Whole);
     assert_eq!(log.assembler.take(&with_address(41, 3, 777)).unwrap(), Taken::Whole);
     // Another lookup, for another type, does not bring it back.
     let another = with_address(42, 4, 778);
     assert_eq!(log.assembler.take(&another).unwrap(), Taken::LacksTypes);
     log.assembler.set_types(types_with(&[(778, "int4")]));
-    log.assembler.take_after_looking(&another).unwrap();
+    assert_eq!(log.assembler.take_after_looking(&another).unwrap(), Taken::Whole);
     assert_eq!(log.assembler.take(&with_address(43, 5, 777)).unwrap(), Taken::Whole);
     let read = log.read();
     let refused: Vec<_> = read
@@ -519,7 +567,7 @@ fn a_relation_with_a_column_of_a_type_that_is_gone_is_looked_up_once() {
     };
     log.begin(100);
     assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::LacksTypes);
-    log.assembler.take_after_looking(&relation("orders")).unwrap();
+    assert_eq!(log.assembler.take_after_looking(&relation("orders")).unwrap(), Taken::Whole);
     assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::Whole);
 }
 

@@ -76,7 +76,10 @@ fn key_names(schema: &TableSchema) -> Vec<String> {
 impl fmt::Display for ColumnChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Added(column) => write!(f, "'{}' {} is new", column.name, column.kind),
+            Self::Added(column) => {
+                let older = if column.initial.is_some() { ", with a value in older rows" } else { "" };
+                write!(f, "'{}' {} is new{older}", column.name, column.kind)
+            }
             Self::Gone { name } => write!(f, "'{name}' is gone"),
             Self::Retyped { name, from, to } => write!(f, "'{name}' was {from} and is {to}"),
             Self::Nullability { name, nullable: true } => write!(f, "'{name}' may be null"),
@@ -95,6 +98,7 @@ mod tests {
             name: (*name).to_owned(),
             kind: kind.parse().unwrap(),
             nullable: *nullable,
+            initial: None,
         });
         TableSchema::new("shop.orders".into(), columns.collect(), key.to_vec()).unwrap()
     }

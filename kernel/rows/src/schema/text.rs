@@ -99,7 +99,7 @@ impl fmt::Display for Type {
             Type::Map(key, value) => write!(f, "map({key},{value})"),
             Type::Struct(fields) => {
                 f.write_str("struct(")?;
-                for (index, Column { name, kind, nullable }) in fields.iter().enumerate() {
+                for (index, Column { name, kind, nullable, .. }) in fields.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
                     let not_null = if *nullable { "" } else { " not null" };
                     write!(f, "{comma}{} {kind}{not_null}", Name { name, plain: is_word })?;
@@ -237,7 +237,7 @@ impl<'a> Rest<'a> {
                 return Err(format!("after the type of the field '{name}' only 'not null' may follow"));
             }
         }
-        Ok(Column { name, kind, nullable })
+        Ok(Column { name, kind, nullable, initial: None })
     }
 
     fn word(&mut self) -> Result<&'a str, String> {
