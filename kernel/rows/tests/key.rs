@@ -407,6 +407,17 @@ fn equal_values_have_equal_bytes_and_different_values_have_others_in_the_order_o
     }
 }
 
+/// As the bytes of a negative number would be, of which there are none.
+#[test]
+fn a_large_number_in_the_bytes_of_a_small_one_is_no_key() {
+    let columns = vec![Column { name: "id".into(), kind: Type::UInt64, nullable: false, initial: None }];
+    let schema = TableSchema::new("shop.orders".into(), columns, vec![0]).unwrap();
+    for (first, is_key) in [(0x00, false), (0x7F, false), (0x80, true), (0xFE, true)] {
+        let bytes = [first, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(decode(&schema, &[&bytes]).is_ok(), is_key, "{first:#x}");
+    }
+}
+
 proptest! {
     #[test]
     fn all_physical_forms_of_a_value_encode_alike((types, row, _) in two_keys()) {

@@ -119,11 +119,11 @@ fn micros(rest: &mut &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(word(rest)?) ^ i64::MIN)
 }
 
-/// Large ones take two words.
+/// Large ones take two words, and are none if they stand in one.
 fn unsigned(rest: &mut &[u8]) -> Option<u64> {
     match word(rest)? {
         [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] => LARGE.checked_add(u64::from_be_bytes(word(rest)?)),
-        small => Some(u64::from_be_bytes(small) ^ (1 << 63)),
+        small => Some(u64::from_be_bytes(small) ^ (1 << 63)).filter(|value| *value < LARGE),
     }
 }
 
