@@ -28,15 +28,13 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<Answer, Failure> {
     for (_, plan) in plans {
         found.push((plan.request.table.clone(), verify::table(&opened, plan, Duration::from_secs(args.wait)).await));
     }
-    answer(found)
+    answer(&found)
 }
 
 /// What came of each table: one that can't be compared takes nothing from what was found in the others.
-fn answer(mut found: Vec<(TableName, Result<Verified, Error>)>) -> Result<Answer, Failure> {
-    if found.iter().all(|(_, result)| result.is_err())
-        && let Some((_, Err(error))) = found.pop()
-    {
-        return Err(error.into());
+fn answer(found: &[(TableName, Result<Verified, Error>)]) -> Result<Answer, Failure> {
+    if let [(_, Err(error))] = found {
+        return Err(error.clone().into());
     }
     let differs = found.iter().any(|(_, result)| result.as_ref().is_ok_and(|table| !table.differences.is_empty()));
     let failed = found.iter().find_map(|(_, result)| result.as_ref().err());
@@ -128,7 +126,7 @@ mod tests {
     }
 
     fn answer_of<const N: usize>(results: [Result<Verified, Error>; N]) -> Answer {
-        answer(results.into_iter().map(|result| ("shop.orders".into(), result)).collect()).expect("an answer")
+        answer(&results.map(|result| ("shop.orders".into(), result))).expect("an answer")
     }
 
     #[test]
@@ -147,7 +145,10 @@ mod tests {
             assert!(beside.text.contains(words), "no '{words}' in\n{}", beside.text);
         }
         assert_eq!(answer_of([Ok(found(0, 0)), Err(error())]).code, exit::CONFIG);
-        let alone = answer(vec![("shop.log".into(), Err(error()))]);
+        let none = answer_of([Err(error()), Err(Error::new(Kind::Transient, "unreachable", "nobody answers", "wait"))]);
+        assert_eq!(none.code, exit::CONFIG);
+        assert!(none.text.contains("has no key") && none.text.contains("nobody answers"), "{}", none.text);
+        let alone = answer(&[("shop.log".into(), Err(error()))]);
         assert!(matches!(alone, Err(Failure::Error(error)) if error.code == "verify-unsupported"));
     }
 

@@ -85,9 +85,7 @@ pub enum ProjectionProblem {
         policy: ValuePolicy,
     },
     /// A value that rows have which are older than their column, and that its type here does not hold.
-    #[error(
-        "column '{column}' came with a value for older rows, which cannot be held as {to}: give it another `cast` or `onValue`"
-    )]
+    #[error("column '{column}' came with a value for older rows, which cannot be held as {to}")]
     Initial {
         /// The column.
         column: String,

@@ -129,7 +129,7 @@ async fn a_sweep_may_bring_columns_and_takes_the_rows_of_before_the_generation()
 fn counted(table: &SinkTable, kind: Type) -> SinkTable {
     let mut columns = table.schema.columns.clone();
     let count = Column { name: "count".into(), kind, nullable: true, initial: None };
-    columns.push(count.began_with("7").unwrap());
+    columns.push(count.began_with("7"));
     SinkTable { schema: Arc::new(TableSchema { columns, ..table.schema.as_ref().clone() }), ..table.clone() }
 }
 
@@ -189,7 +189,7 @@ async fn a_value_of_older_rows_that_metadata_cannot_say_is_not_followed() {
     columns.push(tags.clone());
     let without = TableSchema { columns: columns.clone(), ..life.table.schema.as_ref().clone() };
     life.sink.follows(&life.table, &without).unwrap();
-    tags.initial = Some("[1]".into());
+    tags = tags.began_with("[1]");
     let with = TableSchema { columns: columns.into_iter().take(2).chain([tags]).collect(), ..without };
     let refused = life.sink.follows(&life.table, &with).unwrap_err();
     assert!(refused.what.ends_with("'tags' list(int32) is new, with a value in older rows"), "{refused}");

@@ -152,21 +152,24 @@ impl Assembler {
 
     /// The types of a relation's columns that are not known, and not known to be gone.
     fn lacking(&self, bytes: &[u8]) -> Vec<TypeId> {
-        let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return Vec::new() };
-        let Ok(Message::Relation(relation)) = decode(message) else { return Vec::new() };
-        if !self.tables.contains_key(&table_name(&relation)) {
-            return Vec::new();
-        }
+        let Some((relation, _)) = self.selected(bytes) else { return Vec::new() };
         let ids = relation.columns.iter().map(|column| column.type_id);
         ids.filter(|id| !self.types.contains(*id) && !self.gone.contains(id)).collect()
     }
 
     /// A relation that tells columns of its table which came, before it is known what older rows have in them.
     fn growing(&self, bytes: &[u8]) -> Option<RelationId> {
+        let (relation, selected) = self.selected(bytes)?;
+        let grows = relation.columns.iter().any(|column| selected.schema.index_of(column.name).is_none());
+        (grows && !self.initials.contains_key(&relation.id)).then_some(relation.id)
+    }
+
+    /// A relation of a table that is read, if the frame is one.
+    fn selected<'a>(&self, bytes: &'a [u8]) -> Option<(RelationMessage<'a>, &Selected)> {
         let Ok(Frame::Data { message: message @ [b'R', ..], .. }) = frame::decode(bytes) else { return None };
         let Ok(Message::Relation(relation)) = decode(message) else { return None };
-        let selected = self.tables.get(&table_name(&relation)).filter(|_| !self.initials.contains_key(&relation.id))?;
-        relation.columns.iter().any(|column| selected.schema.index_of(column.name).is_none()).then_some(relation.id)
+        let selected = self.tables.get(&table_name(&relation))?;
+        Some((relation, selected))
     }
 
     pub(crate) fn set_types(&mut self, types: Arc<Types>) {

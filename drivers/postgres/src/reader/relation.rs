@@ -50,7 +50,7 @@ pub(crate) fn bind(
     initials: &BTreeMap<String, String>,
 ) -> Binding {
     let resolved: Vec<PgType> = relation.columns.iter().map(|column| types.resolve(column.type_id, column.modifier)).collect();
-    let columns: Result<Vec<Column>, Refusal> = relation
+    let columns: Vec<Column> = relation
         .columns
         .iter()
         .zip(&resolved)
@@ -60,22 +60,17 @@ pub(crate) fn bind(
             let asked = declared.get(column.name).filter(|kind| holds(of, kind));
             let kind = stays.or(asked).cloned().unwrap_or_else(|| natural(of));
             let (name, nullable) = (column.name.to_owned(), before.is_none_or(|known| known.nullable));
-            let initial = before.and_then(|known| known.initial.clone());
-            let now = Column { name, kind, nullable, initial };
+            let now = Column { name, kind, nullable, initial: before.and_then(|known| known.initial.clone()) };
             match initials.get(column.name).filter(|_| before.is_none()) {
                 Some(initial) => began_with(now, initial),
-                None => Ok(now),
+                None => now,
             }
         })
         .collect();
-    let is_same = |columns: &Vec<Column>| {
-        columns.len() == schema.columns.len() && columns.iter().all(|column| schema.columns.contains(column))
-    };
-    let same = columns.as_ref().is_ok_and(is_same);
-    let schema = match columns {
-        Ok(_) if same => Ok(schema.clone()),
-        Ok(columns) => changed(schema, columns),
-        Err(refusal) => Err(refusal),
+    let same = columns.len() == schema.columns.len() && columns.iter().all(|column| schema.columns.contains(column));
+    let schema = match same {
+        true => Ok(schema.clone()),
+        false => changed(schema, columns),
     };
     let bound = schema.map(|schema| {
         let place = |(column, kind): (&crate::pgoutput::RelationColumn<'_>, PgType)| {
@@ -90,18 +85,15 @@ pub(crate) fn bind(
     Binding { bound, changed: !same }
 }
 
-/// A column that came, with what the server says that older rows have in it.
-fn began_with(column: Column, text: &str) -> Result<Column, Refusal> {
+/// A column that came, with what the server says that older rows have in it. It keeps the value in an array, where a boolean is a letter.
+fn began_with(column: Column, text: &str) -> Column {
     let text = match (&column.kind, text) {
         (Type::Bool, "t") => "true",
         (Type::Bool, "f") => "false",
         (Type::Binary | Type::FixedBinary(_), bytes) => bytes.strip_prefix("\\x").unwrap_or(bytes),
         (_, text) => text,
     };
-    let (name, kind) = (column.name.clone(), column.kind.clone());
-    column.began_with(text).map_err(|_| Refusal::Schema {
-        why: format!("the default that older rows have in the new column '{name}' cannot be held as {kind}"),
-    })
+    column.began_with(text)
 }
 
 /// A decimal may be declared with fewer digits than the server's type has; one that only was read so before must have room for all of them.
@@ -133,7 +125,7 @@ fn changed(before: &TableSchema, columns: Vec<Column>) -> Result<Arc<TableSchema
 mod tests {
     use super::*;
     use crate::pgoutput::{RelationColumn, RelationId, TypeId};
-    use crate::values::TypeEntry;
+    use crate::reader::tests::entry;
 
     const NUMERIC: TypeId = TypeId(1700);
 
@@ -143,17 +135,6 @@ mod tests {
 
     /// What becomes of a column of this type where the relation says `numeric(precision,scale)`.
     fn bound_to(before: &Type, (precision, scale): (i32, i32), declared: Option<Type>) -> (Type, bool) {
-        let entry = TypeEntry {
-            id: NUMERIC,
-            name: "numeric".into(),
-            known_as: "numeric".into(),
-            kind: b'b',
-            has_binary: true,
-            element: TypeId(0),
-            base: TypeId(0),
-            modifier: -1,
-            attributes: Vec::new(),
-        };
         let column = RelationColumn { in_identity: true, name: "n", type_id: NUMERIC, modifier: ((precision << 16) | scale) + 4 };
         let relation = RelationMessage {
             id: RelationId(1),
@@ -165,7 +146,8 @@ mod tests {
         let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true, initial: None }];
         let schema = Arc::new(TableSchema::new("shop.orders".into(), columns, Vec::new()).unwrap());
         let declared = declared.map(|kind| ("n".to_owned(), kind)).into_iter().collect();
-        let Binding { bound, changed } = bind(&relation, &schema, &declared, &Types::new([entry], 2), &BTreeMap::new());
+        let Binding { bound, changed } =
+            bind(&relation, &schema, &declared, &Types::new([entry(NUMERIC.0, "numeric")], 2), &BTreeMap::new());
         (bound.unwrap().schema.columns[0].kind.clone(), changed)
     }
 

@@ -43,9 +43,9 @@ fn types() -> Arc<Types> {
     types_with(&[])
 }
 
-/// The usual ones, a composite, and some that came since.
-fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
-    let entry = |id, known_as: &str| TypeEntry {
+/// A type by itself, neither made of others nor by anybody here.
+pub(super) fn entry(id: u32, known_as: &str) -> TypeEntry {
+    TypeEntry {
         id: TypeId(id),
         name: known_as.into(),
         known_as: known_as.into(),
@@ -55,7 +55,11 @@ fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
         base: TypeId(0),
         modifier: -1,
         attributes: Vec::new(),
-    };
+    }
+}
+
+/// The usual ones, a composite, and some that came since.
+fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
     let usual = [entry(INT8, "int8"), entry(TEXT, "text"), entry(DATE, "date"), TypeEntry { kind: b'c', ..entry(ADDRESS, "") }];
     Arc::new(Types::new(usual.into_iter().chain(more.iter().map(|(id, known_as)| entry(*id, known_as))), 2))
 }

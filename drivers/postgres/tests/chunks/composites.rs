@@ -1,11 +1,8 @@
 //! Types that change under a table's rows, and types that would stop the log.
 
-use std::collections::BTreeMap;
+use contract::{Kind, Limit, LogEvent, Severity, Source};
 
-use contract::{Kind, Limit, LogEvent, Severity, Source, TableRequest};
-use kernel::id::TableName;
-
-use crate::desk::{Desk, column_texts, read_until, texts, whole};
+use crate::desk::{Desk, column_texts, read_until, texts, wanted, whole};
 use crate::postgres::{Postgres, Release};
 
 /// The log tells each value as it was at its place, also with a part of a type that was not there when reading began; a chunk tells what
@@ -81,14 +78,7 @@ async fn a_column_at_which_the_log_would_stop_is_refused_before_it_does() {
         assert!(error.remedy.contains(&format!("FOR TABLE \"public\".\"{table}\" (...), ...")), "{error}");
     }
     // The plain one would be read, but not beside the others.
-    let plain = TableRequest {
-        table: TableName::from("public.plain"),
-        primary_key: None,
-        columns: BTreeMap::new(),
-        before_is_full: false,
-        keeps_every_row: false,
-    };
-    let findings = desk.source.preflight(&[plain]).await;
+    let findings = desk.source.preflight(&[wanted("public.plain")]).await;
     let named = findings.iter().filter(|finding| finding.code == "postgres-type" && finding.severity == Severity::Error);
     assert_eq!(named.map(|finding| finding.subject.as_str()).collect::<Vec<_>>(), ["public.arrays", "public.deep"]);
     // That it would is what the server says.

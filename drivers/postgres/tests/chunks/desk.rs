@@ -48,9 +48,7 @@ impl<'a> Desk<'a> {
     }
 
     pub(crate) async fn try_describe(&self, table: &str) -> Result<Arc<TableSchema>, Error> {
-        let (table, columns) = (TableName::from(table), BTreeMap::new());
-        let request = TableRequest { table, primary_key: None, columns, before_is_full: false, keeps_every_row: false };
-        Ok(self.source.describe(&[request], &BTreeMap::new()).await?[0].schema.clone())
+        Ok(self.source.describe(&[wanted(table)], &BTreeMap::new()).await?[0].schema.clone())
     }
 
     pub(crate) async fn describe(&self, table: &str) -> Arc<TableSchema> {
@@ -64,8 +62,7 @@ impl<'a> Desk<'a> {
         primary_key: Option<Vec<String>>,
         columns: BTreeMap<String, Type>,
     ) -> Arc<TableSchema> {
-        let request =
-            TableRequest { table: TableName::from(table), primary_key, columns, before_is_full: false, keeps_every_row: false };
+        let request = TableRequest { primary_key, columns, ..wanted(table) };
         self.source.describe(&[request], &BTreeMap::new()).await.unwrap()[0].schema.clone()
     }
 
@@ -114,7 +111,18 @@ pub(crate) async fn read_until(reader: &mut dyn LogReader, upto: &Position) -> V
     reads
 }
 
-fn source(uri: &str, name: &str) -> PostgresSource {
+/// What a pipeline that says nothing more than a table's name wants of it.
+pub(crate) fn wanted(table: &str) -> TableRequest {
+    TableRequest {
+        table: TableName::from(table),
+        primary_key: None,
+        columns: BTreeMap::new(),
+        before_is_full: false,
+        keeps_every_row: false,
+    }
+}
+
+pub(crate) fn source(uri: &str, name: &str) -> PostgresSource {
     let Json::Object(settings) = json!({ "uri": uri, "slotName": name, "create": true }) else {
         unreachable!("settings are an object")
     };

@@ -2,25 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use contract::serde_json::{Value as Json, json};
 use contract::{Source, TableRequest};
-use kernel::id::TableName;
-use postgres_source::PostgresSource;
 
+use crate::desk::{source, wanted};
 use crate::postgres::{Postgres, Release};
 
 /// What is said against a table with this key, named by the pipeline file, or nothing.
 async fn said(server: &Postgres, table: &str, key: &[&str]) -> Option<&'static str> {
-    let request = TableRequest {
-        table: TableName::from(format!("public.{table}")),
-        primary_key: Some(key.iter().map(|&column| column.to_owned()).collect()),
-        columns: BTreeMap::new(),
-        before_is_full: false,
-        keeps_every_row: false,
-    };
-    let Json::Object(settings) = json!({ "uri": server.uri("keys"), "slotName": "keys", "create": true }) else { unreachable!() };
-    let source = PostgresSource::new("keys", &settings).unwrap();
-    source.describe(&[request], &BTreeMap::new()).await.err().map(|error| error.code)
+    let primary_key = Some(key.iter().map(|&column| column.to_owned()).collect());
+    let request = TableRequest { primary_key, ..wanted(&format!("public.{table}")) };
+    source(&server.uri("keys"), "keys").describe(&[request], &BTreeMap::new()).await.err().map(|error| error.code)
 }
 
 /// The primary key is not the only one that can be checked late, and the pipeline file may name its columns in another order, or more.

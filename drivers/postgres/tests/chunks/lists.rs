@@ -2,33 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use contract::serde_json::{Value as Json, json};
 use contract::{Error, Finding, Kind, Severity, Source, TableRequest};
-use kernel::id::TableName;
 use postgres_source::PostgresSource;
 use rows::Type;
 
+use crate::desk::{source, wanted};
 use crate::postgres::{Postgres, Release};
 
 /// A column at which the log would stop.
 const STOPPING: &str = "CREATE TABLE t (id int PRIMARY KEY, n int, acls aclitem[]); CREATE TABLE other (id int PRIMARY KEY)";
 
-fn wanted(table: &str) -> TableRequest {
-    TableRequest {
-        table: TableName::from(table),
-        primary_key: None,
-        columns: BTreeMap::new(),
-        before_is_full: false,
-        keeps_every_row: false,
-    }
-}
-
 /// A database with these tables and rows in `t`, and a pipeline that may make what it needs.
 fn begin(server: &Postgres, name: &str, tables: &str) -> PostgresSource {
     server.sql("postgres", &format!("CREATE DATABASE {name}"));
     server.sql(name, &format!("{tables}; INSERT INTO t (id, n) VALUES (1, 10), (2, 20), (3, 30)"));
-    let Json::Object(settings) = json!({ "uri": server.uri(name), "slotName": name, "create": true }) else { unreachable!() };
-    PostgresSource::new(name, &settings).unwrap()
+    source(&server.uri(name), name)
 }
 
 /// What the application does, undone again.

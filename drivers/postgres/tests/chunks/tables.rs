@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use contract::{ChunkRequest, Chunks, Kind, Severity, Source, TableRequest};
-use kernel::id::TableName;
 
-use crate::desk::{Desk, as_text, range, request, texts, whole};
+use crate::desk::{Desk, as_text, range, request, texts, wanted, whole};
 use crate::postgres::{Postgres, Release};
 use crate::visibility::{Open, until};
 
@@ -44,6 +43,14 @@ async fn a_partitioned_table_is_read_by_its_root_and_children_by_inheritance_are
     let root = desk.describe_as("public.root", None, as_text(&["id"])).await;
     let chunks = desk.walk(&root, whole(), 7).await;
     assert_eq!(texts(&chunks, "id").join(" "), "2 4 6 8 10 12 14 16 18 20 1 3 5 7 9 11 13 15 17 19");
+    // What older rows have in a column is noted at the partitions alone.
+    desk.sql("ALTER TABLE root ADD COLUMN w int DEFAULT 7");
+    let grown = desk.chunk(&root, whole(), 7).await.unwrap().schema;
+    assert_eq!(grown.columns.last().map(|column| (column.name.as_str(), column.initial.as_deref())), Some(("w", Some("7"))));
+    desk.sql("UPDATE root SET w = 8 WHERE id = 2");
+    let end = desk.source.open().await.unwrap().end;
+    let told = desk.log(std::slice::from_ref(&root), &end).await;
+    assert_eq!(told.iter().flat_map(|read| &read.batches).next_back().unwrap().schema, grown);
     let parent = desk.describe("public.parent").await;
     assert_eq!(texts(&desk.walk(&parent, whole(), 7).await, "id"), ["1", "2"]);
     desk.sql("ALTER PUBLICATION trees_pub SET (publish_via_partition_root = false)");
@@ -67,6 +74,8 @@ async fn a_table_that_changes_between_chunks_answers_with_its_new_columns() {
     let second = desk.chunk(&before, range(first.end.as_ref(), None), 9).await.unwrap();
     let columns: Vec<_> = second.schema.columns.iter().map(|column| format!("{} {}", column.name, column.kind)).collect();
     assert_eq!(columns, ["id string", "day date", "w string"]);
+    let initials: Vec<_> = second.schema.columns.iter().map(|column| column.initial.as_deref()).collect();
+    assert_eq!(initials, [None, Some("2024-02-29"), Some("w")]);
     assert_eq!(second.schema.key, [0]);
     assert_eq!(
         (texts(std::slice::from_ref(&second), "id"), texts(std::slice::from_ref(&second), "w")),
@@ -173,13 +182,7 @@ async fn a_key_that_no_index_makes_one_is_refused_with_what_to_do() {
         let error = desk.chunk(&schema, whole(), 7).await.unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Config, "postgres-snapshot-key"), "{error}");
         assert!(error.remedy.contains("ADD PRIMARY KEY (\"a\", \"b\")") && error.remedy.contains("never"), "{error}");
-        let request = TableRequest {
-            table: TableName::from(name.as_str()),
-            primary_key: key(),
-            columns: BTreeMap::new(),
-            before_is_full: true,
-            keeps_every_row: false,
-        };
+        let request = TableRequest { primary_key: key(), before_is_full: true, ..wanted(&name) };
         let findings = desk.source.preflight(&[request]).await;
         let found = findings.iter().find(|finding| finding.code == "postgres-snapshot-key").unwrap();
         assert_eq!((found.severity, found.subject.as_str()), (Severity::Warning, name.as_str()));
@@ -200,15 +203,8 @@ async fn a_user_needs_select_and_no_policy_hides_rows_silently() {
     );
     desk.sql("CREATE ROLE reader LOGIN REPLICATION");
     let source = desk.seen_by("reader");
-    let table = || TableRequest {
-        table: TableName::from("shop.t"),
-        primary_key: None,
-        columns: BTreeMap::new(),
-        before_is_full: false,
-        keeps_every_row: false,
-    };
-    let schema = source.describe(&[table()], &BTreeMap::new()).await.unwrap()[0].schema.clone();
-    let finding = async |code: &str| source.preflight(&[table()]).await.into_iter().find(|finding| finding.code == code);
+    let schema = source.describe(&[wanted("shop.t")], &BTreeMap::new()).await.unwrap()[0].schema.clone();
+    let finding = async |code: &str| source.preflight(&[wanted("shop.t")]).await.into_iter().find(|finding| finding.code == code);
 
     let error = source.read_chunk(&request(&schema, whole(), 7)).await.unwrap_err();
     assert_eq!((error.kind, error.code), (Kind::Config, "postgres-select"), "{error}");

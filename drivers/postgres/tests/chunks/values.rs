@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 use contract::serde_json::{self, Value as Json, json};
 use contract::{Chunks, Kind, LogEvent, Source, TableRequest};
-use kernel::id::{Bound, TableName};
+use kernel::id::Bound;
 use postgres_source::PostgresSource;
 use rows::{Operation, RowPhase, Type};
 
-use crate::desk::{column_texts, range, read_until, request, whole};
+use crate::desk::{column_texts, range, read_until, request, wanted, whole};
 use crate::everything;
 use crate::postgres::{Postgres, Release};
 
@@ -23,13 +23,7 @@ async fn told(
     release: Release,
     columns: BTreeMap<String, Type>,
 ) -> (std::sync::Arc<rows::TableSchema>, Vec<Told>) {
-    let request = TableRequest {
-        table: TableName::from("public.everything"),
-        primary_key: None,
-        columns,
-        before_is_full: false,
-        keeps_every_row: false,
-    };
+    let request = TableRequest { columns, ..wanted("public.everything") };
     let schema = source.describe(&[request], &BTreeMap::new()).await.unwrap()[0].schema.clone();
     let opened = source.open().await.unwrap();
     let mut reader = source.stream(&opened.end.into(), std::slice::from_ref(&schema)).await.unwrap();
@@ -167,14 +161,7 @@ async fn a_type_without_a_binary_form_has_one_text(release: Release) {
         json!({ "host": "127.0.0.1", "port": server.port(), "database": "postgres", "username": "postgres", "params": own });
     let Json::Object(settings) = json!({ "slotName": "plain", "postgres": postgres }) else { unreachable!() };
     let source = PostgresSource::new("plain", &settings).unwrap();
-    let request_of = TableRequest {
-        table: TableName::from("public.plain"),
-        primary_key: None,
-        columns: BTreeMap::new(),
-        before_is_full: false,
-        keeps_every_row: false,
-    };
-    let schema = source.describe(&[request_of], &BTreeMap::new()).await.unwrap()[0].schema.clone();
+    let schema = source.describe(&[wanted("public.plain")], &BTreeMap::new()).await.unwrap()[0].schema.clone();
     let opened = source.open().await.unwrap();
     let mut reader = source.stream(&opened.end.into(), std::slice::from_ref(&schema)).await.unwrap();
     server.sql("postgres", "UPDATE plain SET touched = 1");

@@ -1,7 +1,8 @@
 //! What older rows have in a column that came later.
 //!
 //! `ALTER TABLE ... ADD COLUMN ... DEFAULT` gives every row that is there a value, and no log tells those rows. So the value belongs
-//! to the column: a target that follows the change must give it to every row that it has had so far.
+//! to the column: a target that follows the change must give it to every row that it has had so far. Whether the column's type holds it
+//! is only asked where somebody wants the column.
 
 use std::sync::Arc;
 
@@ -12,20 +13,21 @@ use crate::cast::{CastError, cast, read_text};
 use crate::value::ValuePolicy;
 
 impl Column {
-    /// The same column, whose older rows have this value. `Err`: its type does not hold the value.
-    pub fn began_with(self, text: &str) -> Result<Self, CastError> {
-        let initial = text_of(&read_text(text, &self.name, &self.kind)?, &self.name, &self.kind)?;
-        Ok(Self { initial, ..self })
+    /// The same column, whose older rows have this value: in the one text that its type has for it, or as it was said.
+    pub fn began_with(self, text: &str) -> Self {
+        let said = read_text(text, &self.name, &self.kind).and_then(|value| text_of(&value, &self.name, &self.kind));
+        let initial = said.ok().flatten().unwrap_or_else(|| text.to_owned());
+        Self { initial: Some(initial), ..self }
     }
 
-    /// The value that older rows have, as a column of one row.
+    /// The value that older rows have, as a column of one row. `Err`: its type does not hold the value.
     pub fn initial_value(&self) -> Result<Option<ArrayRef>, CastError> {
         self.initial.as_deref().map(|text| read_text(text, &self.name, &self.kind)).transpose()
     }
 
-    /// The same for a column of another type that was made of this one.
+    /// Its text in a column of the type `kind` that is made of this one.
     pub(crate) fn initial_as(&self, kind: &Type, policy: ValuePolicy) -> Result<Option<String>, CastError> {
-        let Some(value) = self.initial_value()?.filter(|_| *kind != self.kind) else { return Ok(self.initial.clone()) };
+        let Some(value) = self.initial_value()? else { return Ok(None) };
         text_of(&cast(&value, &self.name, &self.kind, kind, policy)?, &self.name, kind)
     }
 }
@@ -48,7 +50,7 @@ mod tests {
     }
 
     fn initial(kind: &str, text: &str) -> Option<String> {
-        column(kind).began_with(text).ok()?.initial
+        column(kind).began_with(text).initial
     }
 
     #[test]
@@ -74,18 +76,21 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_the_type_does_not_hold_is_none_of_it() {
+    fn a_value_that_the_type_does_not_hold_is_kept_as_it_was_said_and_is_none_of_the_type() {
         for (kind, text) in [("int32", "many"), ("int8", "300"), ("date", "infinity"), ("list(int32)", "{1,2}")] {
-            assert!(column(kind).began_with(text).is_err(), "{kind} {text}");
+            let column = column(kind).began_with(text);
+            assert_eq!(column.initial.as_deref(), Some(text));
+            assert!(column.initial_value().is_err(), "{kind} {text}");
+            assert!(column.initial_as(&column.kind, ValuePolicy::Error).is_err(), "{kind} {text}");
         }
     }
 
     #[test]
     fn in_another_type_it_is_the_value_cast() {
-        let number = column("int32").began_with("7").unwrap();
+        let number = column("int32").began_with("7");
         assert_eq!(number.initial_as(&Type::String, ValuePolicy::Error).unwrap().as_deref(), Some("7"));
         assert_eq!(number.initial_as(&Type::Int32, ValuePolicy::Error).unwrap().as_deref(), Some("7"));
-        let text = column("string").began_with("seven").unwrap();
+        let text = column("string").began_with("seven");
         assert!(text.initial_as(&Type::Int32, ValuePolicy::Error).is_err());
         assert_eq!(text.initial_as(&Type::Int32, ValuePolicy::Null).unwrap(), None);
         assert_eq!(column("int32").initial_as(&Type::String, ValuePolicy::Error).unwrap(), None);

@@ -32,18 +32,6 @@ fn a_column_that_came_brings_what_older_rows_have_in_it() {
 }
 
 #[test]
-fn a_default_that_the_column_cannot_hold_is_refused_in_front_of_the_first_row_that_has_the_column() {
-    let mut log = Log::from(0);
-    log.initials = [("day".to_owned(), "infinity".to_owned())].into();
-    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
-    log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]).commit(100);
-    let read = log.read();
-    let LogEvent::Refused { error, .. } = &read.events[0] else { panic!("{:?}", read.events) };
-    assert_eq!(error.code, "postgres-schema");
-    assert!(error.what.contains("older rows have in the new column 'day'") && !error.what.contains("infinity"), "{error}");
-}
-
-#[test]
 fn types_that_are_not_known_are_looked_up_for_tables_that_are_read_alone() {
     let mut log = Log::from(0);
     log.begin(100);
