@@ -30,6 +30,9 @@ impl Coordinator {
 
     /// Its generation is the wanted one now.
     pub(crate) fn snapshot_is_needed_no_more(&mut self, name: &TableName, phase: Phase) {
+        if let Some(table) = self.tables.get_mut(name) {
+            table.released = None;
+        }
         self.record.wanted.insert(name.clone(), phase);
     }
 
@@ -46,7 +49,8 @@ impl Coordinator {
         self.mark("released");
         if let Some(table) = self.tables.get_mut(name) {
             let before = table.why.take().map(|why| format!(" (first: {why})")).unwrap_or_default();
-            table.why = Some(format!("{because}{before}"));
+            let why = format!("{because}{before}");
+            (table.why, table.released) = (Some(why.clone()), Some(why));
         }
         self.want(name, Phase::NeedsSnapshot);
     }
@@ -100,11 +104,20 @@ impl Coordinator {
             let stopped = table.is_beginning() && table.phase != Phase::Snapshotting;
             let begins = table.is_beginning() && !stopped && !too_long;
             if stored && table.is_member() && !running && !begins && self.wants_snapshot_in_memory(&name) {
-                let why = table.why.clone().unwrap_or_else(|| "it was released".into());
+                let otherwise = match stopped {
+                    true => "it was stopped while its snapshot was beginning, and begins when somebody asks for a new one",
+                    false => "it was released",
+                };
+                let why = table.released.clone().or_else(|| table.why.clone()).unwrap_or_else(|| otherwise.into());
+                // It begins anew at once, and its sink has failed for as long as before.
+                let in_vain =
+                    table.begins_in_vain.or(failing.map(|retry| retry.since)).filter(|_| table.is_beginning() && !stopped);
                 self.mark("release-stored");
                 self.needs_snapshot(&name, why);
-                if let Some(table) = self.tables.get_mut(&name).filter(|_| stopped) {
-                    table.wants_generation = false;
+                if let Some(table) = self.tables.get_mut(&name) {
+                    table.released = None;
+                    table.begins_in_vain = in_vain;
+                    table.wants_generation &= !stopped;
                 }
             }
         }

@@ -36,10 +36,11 @@ impl Coordinator {
     }
 
     fn retry_flight(&mut self, name: &TableName) {
-        let Some(flight) = self.tables.get(name).and_then(|t| t.flight.as_ref()) else { return };
-        let (Some(retry), step) = (flight.retry, flight.step) else { return };
-        if retry.is_hopeless(self.now, &self.config.retry) {
-            let why = self.tables.get(name).and_then(|t| t.why.clone()).unwrap_or_default();
+        let Some(table) = self.tables.get(name) else { return };
+        let Some((Some(retry), step)) = table.flight.as_ref().map(|flight| (flight.retry, flight.step)) else { return };
+        let failing = Backoff { since: table.begins_in_vain.unwrap_or(retry.since), ..retry };
+        if failing.is_hopeless(self.now, &self.config.retry) {
+            let why = table.why.clone().unwrap_or_default();
             return self.stop(StopReason::Unreachable { why: format!("table {name}: {why}") });
         }
         if retry.at <= self.now {
@@ -510,6 +511,7 @@ impl Coordinator {
             table.why = None;
         }
         table.last_failure = None;
+        table.begins_in_vain = None;
         table.committing = None;
         let begins = matches!(flight.point.kind, Kind::Begin(_));
         if begins {

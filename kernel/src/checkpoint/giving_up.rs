@@ -23,6 +23,7 @@ impl Coordinator {
         let point = table.flight.take().map(|f| f.point).unwrap_or_default();
         let flying: Vec<_> = point.rows.into_iter().chain(point.absent.into_rows()).collect();
         table.last_failure = None;
+        table.begins_in_vain = None;
         table.schema = table.stored.as_ref().and_then(|s| s.schema.clone());
         for rows in &flying {
             self.budget.pass_over(rows);

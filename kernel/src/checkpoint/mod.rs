@@ -168,6 +168,10 @@ pub(crate) struct Table {
     pub(crate) committing: Option<CommandId>,
     /// The failures in a row of the step that runs now.
     pub(crate) last_failure: Option<Backoff>,
+    /// Since when beginnings of its generation have failed that were given up one after the other (rule R7).
+    pub(crate) begins_in_vain: Option<Time>,
+    /// Why it was released, until it is given up for that.
+    pub(crate) released: Option<String>,
     pub(crate) recent: VecDeque<Recent>,
     /// Rows of divided transactions seen again, until they are compared with the cut (rule P3).
     pub(crate) replayed: BTreeMap<Transaction, Digest>,
@@ -216,6 +220,8 @@ impl Table {
             flight: None,
             committing: None,
             last_failure: None,
+            begins_in_vain: None,
+            released: None,
             recent: VecDeque::new(),
             replayed: BTreeMap::new(),
             sequence: 0,

@@ -31,6 +31,10 @@ impl Coordinator {
             table.blocked = Some(self.now);
         }
         self.halt_in_front(change.table, why, Some(at));
+        // Somebody has said `skip` already, and resumed before the record said so: once it does, the table goes on.
+        if let Some(table) = self.tables.get_mut(change.table) {
+            table.resumes_when_recorded = table.skip == table.refused;
+        }
     }
 
     /// A person wants the event passed that halted the table.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use kernel::config::Config;
-use kernel::coordinator::{Input, LogEvent, Operator, Output, Restart, ToWorker, Visibility};
+use kernel::config::{Config, Retry};
+use kernel::coordinator::{Input, LogEvent, Operator, Output, Restart, StopReason, ToWorker, Visibility};
 use kernel::id::{CommandId, Identity, Session, StreamName};
-use kernel::outcome::CommitOutcome;
+use kernel::outcome::{CommitOutcome, StoreOutcome};
 use kernel::position::{Coordinate, Digest, LogIdentity, Offset, Position, Transaction};
 use kernel::state::{Phase, TableState};
 use kernel::time::Duration;
@@ -61,10 +61,14 @@ fn what_the_source_has_forgotten_is_not_given_back_for_the_budget() {
 
 /// A table that needs a snapshot, which somebody asked for: its generation is beginning. And the question that it waits for.
 fn beginning() -> (Life, CommandId) {
+    beginning_under(config())
+}
+
+fn beginning_under(config: Config) -> (Life, CommandId) {
     let mut needs = record();
     let entry = needs.tables.get_mut(&TABLE.into()).expect("the table");
     (entry.phase, entry.generation, entry.named) = (Phase::NeedsSnapshot, 1, None);
-    let mut life = Life::of(Config { source_reads_chunks: true, ..config() });
+    let mut life = Life::of(Config { source_reads_chunks: true, ..config });
     let outputs = life.reads(needs);
     let outputs = life.takes(&outputs);
     let outputs = life.finds(&outputs, state());
@@ -100,6 +104,52 @@ fn a_beginning_that_the_sink_refuses_is_not_begun_again_by_itself() {
     assert!(asks(&outputs).is_some(), "once it is mended somebody asks again: {outputs:?}");
 }
 
+/// It is begun anew whenever it has held the source for too long, and does not fail the less for that (rule R7).
+#[test]
+fn a_beginning_that_fails_for_ever_ends_the_run_however_short_it_may_hold_the_source() {
+    let retry = Retry { first: Duration(5), most: Duration(5), give_up_after: Some(Duration(1_000)) };
+    let (mut life, asked) = beginning_under(Config { hold: Some(Duration(80)), retry, ..config() });
+    let (mut begun, mut halted, mut pending) = (0, 0, vec![]);
+    let visibility = || Visibility { unfinished: Some(BTreeSet::new()), ..Visibility::default() };
+    pending.extend(life.give(Input::VisibilityRead { id: asked, visibility: visibility() }));
+    while life.now < 3_000 {
+        let answers: Vec<Input> = pending
+            .drain(..)
+            .filter_map(|output| match output {
+                Output::ReadVisibility { id, .. } => Some(Input::VisibilityRead { id, visibility: visibility() }),
+                Output::Commit { id, table, .. } => {
+                    begun += 1;
+                    Some(Input::Committed { id, table, outcome: CommitOutcome::Transient { why: "nobody answers".into() } })
+                }
+                Output::StorePipelineState { id, .. } => {
+                    let outcome = StoreOutcome::Stored { token: "r".into() };
+                    Some(Input::PipelineStateStored { id, outcome })
+                }
+                Output::HaltTable { .. } => {
+                    halted += 1;
+                    None
+                }
+                Output::Stop { reason: StopReason::Unreachable { why } } => {
+                    assert!(halted > 1 && begun > halted, "{halted} of {begun} beginnings were given up before");
+                    assert_eq!(why, "table shop.orders: nobody answers");
+                    assert!((1_000..1_300).contains(&life.now), "it was given up at {}", life.now);
+                    return None;
+                }
+                _ => None,
+            })
+            .collect();
+        if life.coordinator.is_stopped() {
+            return;
+        }
+        for input in answers {
+            pending.extend(life.give(input));
+        }
+        life.now += 4;
+        pending.extend(life.give(Input::Timeout));
+    }
+    panic!("it goes on: {begun} beginnings, {halted} of them given up");
+}
+
 /// The record says that it needs a snapshot: it holds nothing. So what is paused is given up, and does not begin again by itself.
 #[test]
 fn a_beginning_that_somebody_pauses_is_given_up_until_somebody_asks_again() {
@@ -107,6 +157,8 @@ fn a_beginning_that_somebody_pauses_is_given_up_until_somebody_asks_again() {
     let mut outputs = life.give(Input::Operator(Operator::Pause(TABLE.into())));
     outputs.extend(life.give(Input::Operator(Operator::Resume(TABLE.into()))));
     assert_eq!(asks(&outputs), None, "{outputs:?}");
+    let why = outputs.iter().find_map(|o| if let Output::HaltTable { why, .. } = o { Some(why) } else { None });
+    assert!(why.is_some_and(|why| why.starts_with("it was stopped while its snapshot was beginning")), "{why:?}");
     assert_eq!(life.coordinator.status().tables[&TABLE.into()].phase, Phase::NeedsSnapshot);
     let outputs = life.give(Input::Operator(Operator::Resnapshot(TABLE.into())));
     assert!(asks(&outputs).is_some(), "{outputs:?}");
@@ -127,6 +179,29 @@ fn a_skip_that_is_recorded_late_ends_no_pause() {
     life.give(Input::Operator(Operator::Pause(TABLE.into())));
     life.stores(&outputs);
     assert_eq!(life.coordinator.status().tables[&TABLE.into()].phase, Phase::Paused);
+}
+
+/// Somebody resumes it before the record says that it may pass over the event: it comes there again, halts, and goes on all the same.
+#[test]
+fn a_table_that_is_resumed_before_its_skip_is_recorded_passes_over_the_event_once_it_is() {
+    let (mut life, read) = Life::running(config(), state());
+    let transaction = Transaction { stream: StreamName::from(""), at: Offset(20) };
+    let refused = || LogEvent::Refused {
+        table: TABLE.into(),
+        transaction: transaction.clone(),
+        coordinate: Coordinate { major: 20, minor: 0 },
+        why: "a date".into(),
+    };
+    let outputs = life.give(Input::LogRead { id: read, batches: vec![], events: vec![refused()], finished: false });
+    life.stores(&outputs);
+    let skipped = life.give(Input::Operator(Operator::Skip(TABLE.into())));
+    let outputs = life.give(Input::Operator(Operator::Resume(TABLE.into())));
+    assert!(restart(&outputs).is_some(), "it is read again: {outputs:?}");
+    let read = read_id(&outputs).expect("it reads");
+    let outputs = life.give(Input::LogRead { id: read, batches: vec![], events: vec![refused()], finished: false });
+    assert_eq!(halts(&outputs), 1, "the record does not say so yet: {outputs:?}");
+    life.stores(&skipped);
+    assert_eq!(life.coordinator.status().tables[&TABLE.into()].phase, Phase::Streaming);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What the machines' own types look like in a trace, made of words (`words`): one list of fields for telling and for reading, so that nothing that a
-//! machine is told can be left out, and no new field be forgotten.
+//! What the machines' own types look like in a trace, made of words (`words`): one list of fields for telling and for reading, so that
+//! nothing that a machine is told can be left out, and no new field be forgotten.
 
 use kernel::config::{
     AbsentLimits, CheckpointLimits, Config, Join, OnError, OnTruncate, Resnapshot, Retry, SnapshotLimits, TableConfig,

@@ -12,6 +12,7 @@ pub(super) struct Durable {
     record: Option<PipelineState>,
     record_writes: u64,
     targets: [Target; TABLES.len()],
+    has_rows: bool,
 }
 
 #[derive(Debug, Default)]
@@ -26,12 +27,12 @@ struct Target {
 impl Durable {
     pub(super) fn new(compares: [bool; TABLES.len()]) -> Self {
         let targets = compares.map(|compares| Target { compares, ..Target::default() });
-        Self { record: None, record_writes: 0, targets }
+        Self { record: None, record_writes: 0, targets, has_rows: false }
     }
 
     /// Did any row ever become durable?
     pub(super) fn has_rows(&self) -> bool {
-        self.targets.iter().any(|target| target.states.iter().any(|state| state.sequence > 0))
+        self.has_rows
     }
 
     fn record_token(&self) -> Token {
@@ -53,8 +54,9 @@ impl Durable {
                 let state = target.states.last().cloned().map(Box::new);
                 Input::TableRecovered { id: *id, table: name.clone(), state, token: target.token() }
             }
-            Output::Commit { id, table: name, token, state, .. } => {
+            Output::Commit { id, table: name, token, state, staged, .. } => {
                 let outcome = self.targets[table(name)].commit(token, state);
+                self.has_rows |= !staged.is_empty() && matches!(outcome, CommitOutcome::Durable { .. });
                 Input::Committed { id: *id, table: name.clone(), outcome }
             }
             Output::Resolve { id, table: name, commit, incarnation } => {
