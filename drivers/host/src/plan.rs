@@ -8,7 +8,8 @@ use contract::{Capabilities, Error, Kind, Mode, SinkTable, Source, StateWrite, T
 use kernel::config::{self, AbsentLimits, CheckpointLimits, Config, Join, Retry, SnapshotLimits, TableConfig};
 use kernel::id::TableName;
 use kernel::time::Duration;
-use rows::shape::{Missing, Shape, Wanted, WantedCast};
+use rows::project::{ProjectionError, ProjectionProblem};
+use rows::shape::{Missing, Shape, ShapeError, Wanted, WantedCast};
 use rows::{TableSchema, Type, ValuePolicy};
 use spec::{BeforeImage, GiveUp, MetadataSource, OnError, OnTruncate, OnValue, Pipeline, SnapshotMode, TableSpec, WriteMode};
 
@@ -36,9 +37,16 @@ impl TablePlan {
 
     /// What goes on of a table that has this schema at the source.
     pub fn shape(&self, schema: &Arc<TableSchema>, missing: Missing) -> Result<Shape, Error> {
-        Shape::new(schema, &self.wanted, missing).map_err(|error| {
-            let remedy = "mend the table's columnFilter, cast, onValue or filter; `urutau plan` shows the columns that it has";
-            Error::new(Kind::Config, "table-shape", error.to_string(), remedy)
+        Shape::new(schema, &self.wanted, missing).map_err(|error| match &error {
+            // Nothing in the file could mend what the source has given its rows.
+            ShapeError::Projection(ProjectionError { problem: ProjectionProblem::Initial { .. }, .. }) => {
+                Error::new(Kind::Rejected, "columns-changed", error.to_string(), "copy the table anew into another target")
+            }
+            _ => {
+                let remedy =
+                    "mend the table's columnFilter, cast, onValue or filter; `urutau plan` shows the columns that it has";
+                Error::new(Kind::Config, "table-shape", error.to_string(), remedy)
+            }
         })
     }
 
@@ -241,9 +249,13 @@ pub fn config(
     config.absent = AbsentLimits { holes_max: HOLES_MAX, read_bytes_max: CHUNK_BYTES_MAX, ..config.absent };
     #[cfg(feature = "failpoints")]
     {
-        // The fault that the test of the fence must notice: a chunk is judged by positions, as if what is in the log were visible.
-        let wanted = std::env::var("URUTAU_FAULT").is_ok_and(|fault| fault == "fence-by-position");
-        config.planted = wanted.then_some(kernel::planted::PlantedBug::WatermarkByPosition);
+        config.planted = fences_by_position().then_some(kernel::planted::PlantedBug::WatermarkByPosition);
     }
     Ok(config)
+}
+
+/// The fault that the test of the fence must notice: a chunk is judged by positions, as if what is in the log were visible.
+#[cfg(feature = "failpoints")]
+pub(crate) fn fences_by_position() -> bool {
+    std::env::var("URUTAU_FAULT").is_ok_and(|fault| fault == "fence-by-position")
 }

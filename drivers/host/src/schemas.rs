@@ -283,6 +283,22 @@ mod tests {
     }
 
     #[test]
+    fn a_value_for_older_rows_that_cannot_be_held_halts_only_a_table_that_copies_the_column() {
+        let (old, mut new) = (schema(&[("id", "int64")]), schema(&[("id", "int64"), ("tags", "list(string)")]));
+        Arc::make_mut(&mut new).columns[1].initial = Some("{a}".into());
+        let copied = Schemas::new(Arc::new(MemorySink::new(contract::StateWrite::WithData)), true);
+        copied.begin(&agreed(&old), &[]).unwrap();
+        let why = copied.changed(&new).unwrap_err();
+        assert!(why.contains("column 'tags' came with a value for older rows") && why.contains("[columns-changed]"), "{why}");
+        assert!(!is_followed(&copied, &new));
+        let wanted = Wanted { columns: Some(vec!["id".into()]), ..Wanted::default() };
+        let left_out = Schemas::new(Arc::new(MemorySink::new(contract::StateWrite::WithData)), true);
+        left_out.begin(&agreed_as(&old, wanted), &[]).unwrap();
+        left_out.changed(&new).unwrap();
+        assert!(is_followed(&left_out, &old), "rows of both come narrowed to the columns that are copied");
+    }
+
+    #[test]
     fn a_column_of_the_filter_that_goes_halts_the_table() {
         let (old, new) = (schema(&[("id", "int64"), ("open", "bool")]), schema(&[("id", "int64")]));
         let wanted = Wanted { filter: Some("open = true".into()), ..Wanted::default() };

@@ -24,7 +24,11 @@ pub(super) fn unknown(name: &str, fields: &'static [Field], kind: Option<&str>) 
         None if name.contains(')') && !name.contains('(') => {
             "Inside of `{ }` a text with a comma stands in quotes, for example `\"decimal(12,2)\"`.".to_owned()
         }
-        None => elsewhere(name, PIPELINE, "").map(|place| format!("There is such a field: `{place}`.")).unwrap_or_default(),
+        None => match elsewhere(name, PIPELINE, "") {
+            Some(place) if place == name => format!("There is such a field at the top of the file: `{name}:`."),
+            Some(place) => format!("There is such a field: `{place}`."),
+            None => String::new(),
+        },
     };
     let code = Code::UnknownField;
     let found = format!("the unknown field `{}`", printable(name));
