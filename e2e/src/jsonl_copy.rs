@@ -23,6 +23,11 @@ pub fn rows(file: &Path) -> BTreeMap<String, Value> {
     rows
 }
 
+/// A number of a row, or of whatever else is an object. Panics if it is none.
+pub fn number(row: &Value, of: &str) -> u64 {
+    row[of].as_u64().unwrap_or_else(|| panic!("no number '{of}': {row}"))
+}
+
 fn take(rows: &mut BTreeMap<String, Value>, line: &str) {
     let mut change: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     match change["op"].as_str() {

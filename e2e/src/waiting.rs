@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::is_long;
 
-/// How long anything may take before a test gives it up. Generous: it is there to end a test that hangs, not to judge speed.
+/// How long anything may take before a test gives it up, ten times that in the long form. Generous: it is there to end a test that hangs,
+/// not to judge speed.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Looks again and again until there is something. Panics with `what` when it takes longer than the deadline.

@@ -1,8 +1,9 @@
 //! `id = id + 1` over a whole table: every key but the first is given up by one row and taken by another in one transaction, and the
 //! log tells it from the highest. Cut into many checkpoints or in one, no row is lost, none is there twice, none under another's key.
 
+use e2e::jsonl_copy::{self, number};
 use e2e::postgres::{Postgres, Release};
-use e2e::{Desk, jsonl_copy, readers};
+use e2e::{Desk, readers};
 use serde_json::Value;
 
 const ROWS: u64 = 10_000;
@@ -31,7 +32,6 @@ fn in_iceberg(desk: &Desk, table: &str) -> String {
 
 fn in_jsonl(desk: &Desk, table: &str) -> String {
     let rows = jsonl_copy::rows(&desk.path().join(format!("copies/{table}.jsonl")));
-    let number = |row: &Value, of: &str| row[of].as_u64().unwrap_or_else(|| panic!("no number '{of}': {row}"));
     let mut rows: Vec<_> = rows.values().map(|row| (number(row, "id"), number(row, "was"))).collect();
     rows.sort_unstable();
     rows.iter().map(|(id, was)| format!("{id} {was}")).collect::<Vec<_>>().join(",")
@@ -55,13 +55,16 @@ tables:
         ))
     });
     let check = |what: &str| {
-        for desk in &desks {
-            desk.run().expect_code(0).expect_no_words(&["halted"]);
+        let commits = desks.each_ref().map(|desk| {
+            let ended = desk.urutau(&[Desk::RUN, &["--output", "json"]].concat()).expect_code(0).expect_no_words(&["halted"]);
             for table in ["shifted", "late"] {
                 let (source, copy) = (source(&server, table), copied(desk, table));
                 assert!(source == copy, "{what}, {table}: {} here, {} there", begin(&source), begin(&copy));
             }
-        }
+            let said: Value = serde_json::from_str(&ended.stdout).expect("a run that is asked for JSON prints it");
+            number(&said["report"]["tables"]["public.shifted"], "commits")
+        });
+        assert!(commits[1] > commits[0] + 1, "{what}: {commits:?} commits, both copies were made in the same way");
     };
     for desk in &desks {
         desk.run().expect_code(0);

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::process::Child;
 
 use e2e::http::{free_port, post, table};
+use e2e::jsonl_copy::{self, number};
 use e2e::postgres::{Postgres, Release};
-use e2e::{Binary, Desk, Process, Signal, is_long, jsonl_copy, readers, wait_until};
+use e2e::{Binary, Desk, Process, Signal, is_long, readers, wait_until};
 use serde_json::Value;
 
 /// So few that each is changed again and again, so many that a row which a snapshot has spoilt is not mended before the next pause.
@@ -28,6 +29,9 @@ const PATIENT_ROWS: u64 = 10;
 const SNAPSHOTS_A_ROUND: u64 = 2;
 /// Fewer rows of snapshots than this in whose place the log's were taken, and there was no race: nothing is shown.
 const DROPPED_MIN: u64 = 100;
+
+/// The test's own statements wait for no standby: one that is gone would keep them for ever.
+const UNHURRIED: &str = "SET synchronous_commit = local;";
 
 /// How much happens before a race is over.
 struct Length {
@@ -68,7 +72,6 @@ impl Copy {
                 listed(&readers::query(&desk.warehouse(), "shop", "hot", &[list]).join(""))
             }
             Copy::Jsonl => {
-                let number = |row: &Value, of: &str| row[of].as_u64().unwrap_or_else(|| panic!("no number '{of}': {row}"));
                 let rows = jsonl_copy::rows(&desk.path().join("copies/hot.jsonl"));
                 rows.values().map(|row| (number(row, "id"), number(row, "n"))).collect()
             }
@@ -110,7 +113,7 @@ struct Writers(Vec<Child>);
 
 impl Writers {
     fn start(server: &Postgres) -> Writers {
-        server.sql("shop", "TRUNCATE going; INSERT INTO going VALUES (true)");
+        server.sql("shop", &format!("{UNHURRIED} TRUNCATE going; INSERT INTO going VALUES (true)"));
         let one = format!("hot_id := 1 + floor(random() * {ROWS}); UPDATE hot SET n = n + 1 WHERE id = hot_id;");
         // Each in a part of its own: they must not wait for one another.
         let part = ROWS / PATIENT_WRITERS;
@@ -126,9 +129,10 @@ impl Writers {
     }
 
     fn end(self, server: &Postgres) {
-        server.sql("shop", "DELETE FROM going");
+        server.sql("shop", &format!("{UNHURRIED} DELETE FROM going"));
         for mut writer in self.0 {
-            assert!(writer.wait().expect("a writer ends").success(), "a writer failed");
+            let ended = wait_until("a writer's end", || writer.try_wait().expect("a child can be asked"));
+            assert!(ended.success(), "a writer failed");
         }
     }
 }
@@ -249,10 +253,6 @@ impl Run<'_> {
         let (server, written) = (&self.world.server, self.world.server.log_end());
         self.wait("everything being acknowledged", |hot| is_streaming(hot) && server.slot("desk").acknowledged >= written)
     }
-}
-
-fn number(said: &Value, name: &str) -> u64 {
-    said[name].as_u64().unwrap_or_else(|| panic!("no number '{name}': {said}"))
 }
 
 fn is_streaming(hot: &Value) -> bool {

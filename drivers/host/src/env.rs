@@ -227,10 +227,10 @@ impl pump::Env for TokioEnv {
         }
     }
 
-    /// A fault that was asked for is to be found by those who read the copy: whether they would is what is asked.
+    /// That fault is to be found by those who read the copy: whether they would is what is asked.
     #[cfg(feature = "failpoints")]
     fn checks_rules(&self) -> bool {
-        cfg!(debug_assertions) && std::env::var_os("URUTAU_FAULT").is_none()
+        cfg!(debug_assertions) && !crate::plan::fences_by_position()
     }
 
     fn filter(&self, schema: &TableSchema) -> Option<Arc<Filter>> {
