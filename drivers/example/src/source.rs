@@ -166,8 +166,8 @@ fn schema(table: &TableName) -> TableSchema {
     TableSchema {
         table: table.clone(),
         columns: vec![
-            Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None },
-            Column { name: "word".into(), kind: Type::String, nullable: true, initial: None },
+            Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
+            Column { name: "word".into(), kind: Type::String, nullable: true, initial: None, identity: None },
         ],
         key: vec![0],
     }

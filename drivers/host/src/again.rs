@@ -50,13 +50,12 @@ pub(crate) fn conform(batch: Arc<ChangeBatch>, schema: &Arc<TableSchema>) -> Res
     if *batch.schema == **schema {
         return Ok(batch);
     }
-    let select = |column: &rows::Column| Selected {
-        column: column.name.clone(),
-        name: None,
-        kind: Some(column.kind.clone()),
-        policy: ValuePolicy::Error,
+    let select = |column: &rows::Column| {
+        let found = batch.schema.counterpart(column).ok_or_else(|| format!("column '{}' is gone", column.name))?;
+        let (name, kind) = (Some(column.name.clone()), Some(column.kind.clone()));
+        Ok(Selected { column: batch.schema.columns[found].name.clone(), name, kind, policy: ValuePolicy::Error })
     };
-    let selected: Vec<Selected> = schema.columns.iter().map(select).collect();
+    let selected: Vec<Selected> = schema.columns.iter().map(select).collect::<Result<_, String>>()?;
     let projection = Projection::new(&batch.schema, &selected).map_err(|e| e.to_string())?;
     let data = projection.apply(&batch.data).map_err(|e| e.to_string())?;
     // Where a column could not be null, this also says that none is.

@@ -195,6 +195,7 @@ mod tests {
             kind: kind.parse().unwrap(),
             nullable: *name != "id",
             initial: None,
+            identity: None,
         });
         Arc::new(TableSchema::new("shop.orders".into(), columns.collect(), vec![0]).unwrap())
     }

@@ -49,7 +49,7 @@ fn assembled(frames: &[&[u8]]) {
 
 /// The tables of the recorded corpus.
 fn tables() -> Vec<Arc<TableSchema>> {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
+    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     let orders = vec![
         column("id", Type::Int64, false),
         column("customer", Type::String, true),

@@ -104,9 +104,10 @@ fn tables() -> Vec<Arc<TableSchema>> {
         kind: kind.parse().expect("a type"),
         nullable: n > 0,
         initial: None,
+        identity: None,
     };
     let all = kinds.iter().enumerate().map(column).collect();
-    let of = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
+    let of = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     let orders = vec![
         of("id", Type::Int64, false),
         of("customer_id", Type::Int64, true),

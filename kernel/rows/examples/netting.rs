@@ -155,6 +155,7 @@ fn schema() -> Arc<TableSchema> {
         kind: kind.parse().expect("a type"),
         nullable: n > 0,
         initial: None,
+        identity: None,
     });
     Arc::new(TableSchema::new("bench".into(), columns.collect(), vec![0]).expect("valid"))
 }

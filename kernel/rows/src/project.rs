@@ -214,7 +214,7 @@ fn pick(from: &TableSchema, Selected { column, name, kind, policy }: &Selected) 
     let initial = own.initial_as(&held, *policy);
     let initial = initial.map_err(|_| ProjectionProblem::Initial { column: column.clone(), to: held.clone() })?;
     let name = name.clone().unwrap_or_else(|| column.clone());
-    Ok((index, Column { name, kind: held, nullable: own.nullable || may_become_null, initial }))
+    Ok((index, Column { name, kind: held, nullable: own.nullable || may_become_null, initial, identity: own.identity }))
 }
 
 /// `007` and `7` are one number, and so are two that are clamped to the same end.

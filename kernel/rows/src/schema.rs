@@ -92,6 +92,10 @@ pub struct Column {
     /// What rows have in it that were written before it came, as the text of its type; see [`Column::began_with`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<String>,
+    /// Which of its table's columns it is, where the source can say: a number that it keeps under another name and that no later column
+    /// gets. See [`TableSchema::counterpart`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<u32>,
 }
 
 /// A table as a source describes it: what its change batches look like. Its serialised form is stored with the table's

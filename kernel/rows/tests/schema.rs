@@ -5,7 +5,7 @@ use rows::schema::{SchemaProblem, TableSchema};
 use rows::{Column, Type};
 
 fn column(name: &str, kind: Type) -> Column {
-    Column { name: name.into(), kind, nullable: true, initial: None }
+    Column { name: name.into(), kind, nullable: true, initial: None, identity: None }
 }
 
 #[test]
@@ -216,6 +216,7 @@ fn any_type() -> impl Strategy<Value = Type> {
             kind,
             nullable,
             initial: None,
+            identity: None,
         });
         prop_oneof![
             inner.clone().prop_map(|element| Type::List(Box::new(element))),

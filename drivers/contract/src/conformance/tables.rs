@@ -44,7 +44,7 @@ impl Word {
 
 /// The schema of one of the kit's tables.
 pub(super) fn schema(table: &str) -> TableSchema {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
+    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     TableSchema {
         table: TableName::from(table),
         columns: vec![column("id", Type::Int64, false), column("word", Type::String, true)],

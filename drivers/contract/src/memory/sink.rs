@@ -278,7 +278,9 @@ impl Sink for MemorySink {
     }
 
     fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
-        allow_changes(table, to, |change| !matches!(change, ColumnChange::Key { .. }))
+        allow_changes(table, to, |change| {
+            !matches!(change, ColumnChange::Key { .. } | ColumnChange::Renamed { of_key: true, .. })
+        })
     }
 
     async fn open(&self, table: &SinkTable, _incarnation: Incarnation) -> Result<TableSink, Error> {

@@ -224,12 +224,13 @@ mod tests {
     #[test]
     fn nested_fields_get_ids_of_their_own() {
         let pair = Type::Struct(vec![
-            Column { name: "a".into(), kind: Type::List(Box::new(Type::UInt64)), nullable: true, initial: None },
+            Column { name: "a".into(), kind: Type::List(Box::new(Type::UInt64)), nullable: true, initial: None, identity: None },
             Column {
                 name: "b".into(),
                 kind: Type::Map(Box::new(Type::Enum), Box::new(Type::Int8)),
                 nullable: false,
                 initial: None,
+                identity: None,
             },
         ]);
         let mapped = iceberg_type(&pair, &mut FieldIds::default()).unwrap();

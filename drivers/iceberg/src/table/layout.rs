@@ -90,6 +90,13 @@ impl Layout {
             && schema.as_struct().fields().iter().all(|field| !field.required || is_ours(field))
     }
 
+    /// Does a table with this schema call everything as this layout does, that comes from somewhere?
+    pub(crate) fn is_called_alike(&self, schema: &Schema) -> bool {
+        let fields = self.schema.as_struct().fields().iter().zip(&self.values);
+        let mut filled = fields.filter(|(_, values)| **values != Values::Null);
+        filled.all(|(field, _)| schema.name_by_field_id(field.id) == Some(&field.name))
+    }
+
     /// The schema of a table that is yet to be made.
     pub(crate) fn new_schema(table: &SinkTable) -> Result<Schema, Error> {
         let fields = wanted_fields(table)?;
@@ -127,7 +134,7 @@ fn refused(table: &SinkTable, why: &str) -> Error {
 /// A column that the table must have.
 pub(super) struct Wanted {
     pub(super) field: NestedField,
-    values: Values,
+    pub(super) values: Values,
     is_key: bool,
 }
 
@@ -200,8 +207,13 @@ mod tests {
     use super::*;
 
     fn table(columns: &[(&str, Type)], key: &[usize], mode: Mode, metadata: &[(&str, &str)]) -> SinkTable {
-        let columns =
-            columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone(), nullable: true, initial: None });
+        let columns = columns.iter().map(|(name, kind)| Column {
+            name: (*name).into(),
+            kind: kind.clone(),
+            nullable: true,
+            initial: None,
+            identity: None,
+        });
         SinkTable {
             table: "shop.orders".into(),
             target: "orders".into(),

@@ -14,7 +14,7 @@ use super::world::{Fault, Life, World, netted, words};
 /// [`words`] as it looks after a change: with a note.
 fn noted(table: &SinkTable) -> SinkTable {
     let mut columns = table.schema.columns.clone();
-    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true, initial: None });
+    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true, initial: None, identity: None });
     let schema = TableSchema { columns, ..table.schema.as_ref().clone() };
     SinkTable { schema: Arc::new(schema), ..table.clone() }
 }
@@ -128,7 +128,7 @@ async fn a_sweep_may_bring_columns_and_takes_the_rows_of_before_the_generation()
 /// [`words`] with a column that its source gave to older rows, too, as a number of this type.
 fn counted(table: &SinkTable, kind: Type) -> SinkTable {
     let mut columns = table.schema.columns.clone();
-    let count = Column { name: "count".into(), kind, nullable: true, initial: None };
+    let count = Column { name: "count".into(), kind, nullable: true, initial: None, identity: None };
     columns.push(count.began_with("7"));
     SinkTable { schema: Arc::new(TableSchema { columns, ..table.schema.as_ref().clone() }), ..table.clone() }
 }
@@ -185,7 +185,8 @@ async fn a_value_of_older_rows_that_metadata_cannot_say_is_not_followed() {
     let world = World::new();
     let life = Life::begin(&world, &words(Mode::Upsert), 1).await;
     let mut columns = life.table.schema.columns.clone();
-    let mut tags = Column { name: "tags".into(), kind: Type::List(Box::new(Type::Int32)), nullable: true, initial: None };
+    let mut tags =
+        Column { name: "tags".into(), kind: Type::List(Box::new(Type::Int32)), nullable: true, initial: None, identity: None };
     columns.push(tags.clone());
     let without = TableSchema { columns: columns.clone(), ..life.table.schema.as_ref().clone() };
     life.sink.follows(&life.table, &without).unwrap();

@@ -122,6 +122,7 @@ pub(crate) fn announced_columns(part: &RowSchema, declared: &BTreeMap<String, Ty
         kind: declared.get(&field.name).cloned().unwrap_or_else(|| canonical(&field.wire)),
         nullable: field.optional,
         initial: None,
+        identity: None,
     };
     part.fields.iter().map(column).collect()
 }

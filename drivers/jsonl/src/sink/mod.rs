@@ -227,7 +227,9 @@ impl Sink for JsonlSink {
     fn follows(&self, table: &SinkTable, to: &TableSchema) -> Result<(), Error> {
         possible(&SinkTable { schema: Arc::new(to.clone()), ..table.clone() })?;
         // Each line names its own columns; only the key is the file's.
-        allow_changes(table, to, |change| !matches!(change, ColumnChange::Key { .. }))
+        allow_changes(table, to, |change| {
+            !matches!(change, ColumnChange::Key { .. } | ColumnChange::Renamed { of_key: true, .. })
+        })
     }
 
     async fn open(&self, table: &SinkTable, _incarnation: Incarnation) -> Result<TableSink, Error> {

@@ -215,6 +215,7 @@ pub(crate) fn canonical(wire: &Wire) -> Type {
                 kind: canonical(&field.wire),
                 nullable: field.optional,
                 initial: None,
+                identity: None,
             };
             Type::Struct(fields.iter().map(column).collect())
         }

@@ -10,22 +10,22 @@ mod walk;
 pub(crate) use log::{identify, standing, unfinished, xids};
 pub(crate) use publication::{GENERATED_PUBLISHED, Publication, Published, columns_of, publication, sends};
 pub(crate) use server::{Server, Slot, server, slot};
-pub(crate) use table::{CatalogColumn, CatalogTable, IDENTITY_WORDS, discover, initials, sizes, tables};
+pub(crate) use table::{Attribute, CatalogColumn, CatalogTable, IDENTITY_WORDS, attributes, discover, sizes, tables};
 pub(crate) use walk::{Walk, walks};
 
 use std::collections::HashMap;
 
 use crate::pgoutput::TypeId;
-use crate::values::{Attribute, TypeEntry, Types};
+use crate::values::{self, TypeEntry, Types};
 use crate::wire::{Connection, Row, WireError};
 
 /// All types of the database.
 pub(crate) async fn types(connection: &mut Connection) -> Result<Types, WireError> {
-    let rows = connection.query(ATTRIBUTES).await?;
-    let mut attributes: HashMap<TypeId, Vec<Attribute>> = HashMap::new();
+    let rows = connection.query(COMPOSITES).await?;
+    let mut attributes: HashMap<TypeId, Vec<values::Attribute>> = HashMap::new();
     for row in &rows {
         let row = Cells(row);
-        let attribute = Attribute { name: row.text(1)?.to_owned(), id: TypeId(row.number(2)?) };
+        let attribute = values::Attribute { name: row.text(1)?.to_owned(), id: TypeId(row.number(2)?) };
         attributes.entry(TypeId(row.number(0)?)).or_default().push(attribute);
     }
     let rows = connection.query(TYPES).await?;
@@ -55,7 +55,7 @@ const TYPES: &str = "
     LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid";
 
 /// Of composites that were made as types, and of tables whose rows are values of something.
-const ATTRIBUTES: &str = "
+const COMPOSITES: &str = "
     WITH used(id) AS MATERIALIZED (
         SELECT a.atttypid FROM pg_catalog.pg_attribute a UNION SELECT t.typbasetype FROM pg_catalog.pg_type t
         UNION SELECT r.rngsubtype FROM pg_catalog.pg_range r)
@@ -67,7 +67,7 @@ const ATTRIBUTES: &str = "
       AND (c.relkind = 'c' OR t.oid IN (SELECT id FROM used) OR t.typarray IN (SELECT id FROM used))
     ORDER BY t.oid, a.attnum";
 
-fn type_entry(row: Cells<'_>, attributes: &mut HashMap<TypeId, Vec<Attribute>>) -> Result<TypeEntry, WireError> {
+fn type_entry(row: Cells<'_>, attributes: &mut HashMap<TypeId, Vec<values::Attribute>>) -> Result<TypeEntry, WireError> {
     let id = TypeId(row.number(0)?);
     Ok(TypeEntry {
         id,

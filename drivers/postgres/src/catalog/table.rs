@@ -46,6 +46,8 @@ pub(crate) struct Unique {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CatalogColumn {
     pub(crate) name: String,
+    /// Which of the table's columns it is: no other one ever has its number.
+    pub(crate) number: u32,
     pub(crate) type_id: TypeId,
     pub(crate) modifier: i32,
     /// Is it computed by the server?
@@ -130,6 +132,7 @@ pub(crate) async fn tables(
         }
         table.columns.push(CatalogColumn {
             name: column.to_owned(),
+            number: row.number(18)?,
             type_id: TypeId(row.number(7)?),
             modifier: row.number(8)?,
             is_generated: row.letter(10)? != 0,
@@ -192,31 +195,43 @@ const TABLES: &str = "
                        JOIN pg_catalog.pg_attribute k ON k.attrelid = c.oid AND k.attnum = u.attnum
                        WHERE u.place <= i.indnkeyatts))), '[]')
             FROM pg_catalog.pg_index i
-            WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL)
+            WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL),
+           a.attnum
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped";
 
-/// What rows have in columns of a table that came after them, by the column's name, as text. A table that was written anew since (a `VACUUM
-/// FULL`, a default that is another one for each row) has it in its rows, and nothing here.
-pub(crate) async fn initials(connection: &mut Connection, id: RelationId) -> Result<BTreeMap<String, String>, WireError> {
-    let rows = connection.query(&INITIALS.replace("$1", &id.0.to_string())).await?;
-    let initial = |row| {
-        let row = Cells(row);
-        Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
-    };
-    rows.iter().map(initial).collect()
+/// A column that a table has or had, by its number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Attribute {
+    /// Its name; `None` if it was dropped.
+    pub(crate) name: Option<String>,
+    /// What rows have in it that came before it, as text. A table that was written anew since (a `VACUUM FULL`, a default that is another
+    /// one for each row) has it in its rows, and nothing here.
+    pub(crate) initial: Option<String>,
 }
 
-/// Of a partitioned table only its leaves have rows; one of them speaks for all.
-const INITIALS: &str = "
-    SELECT DISTINCT ON (a.attname) a.attname,
-           CASE WHEN a.atttypid = 'pg_catalog.money'::pg_catalog.regtype
-                THEN m.initial[1]::pg_catalog.money::pg_catalog.numeric::pg_catalog.text ELSE m.initial[1] END
-    FROM pg_catalog.pg_attribute a, LATERAL (SELECT a.attmissingval::pg_catalog.text::pg_catalog.text[]) m(initial)
-    WHERE (a.attrelid = $1 OR a.attrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree($1) t))
-      AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasmissing
-    ORDER BY a.attname, a.attrelid";
+/// The columns that a table has or had, by their numbers, as the catalogue has them now.
+pub(crate) async fn attributes(connection: &mut Connection, id: RelationId) -> Result<BTreeMap<u32, Attribute>, WireError> {
+    let rows = connection.query(&ATTRIBUTES.replace("$1", &id.0.to_string())).await?;
+    let attribute = |row| {
+        let row = Cells(row);
+        let text = |at| row.optional(at).map(str::to_owned);
+        Ok((row.number(0)?, Attribute { name: text(1), initial: text(2) }))
+    };
+    rows.iter().map(attribute).collect()
+}
+
+/// Of a partitioned table only its leaves have rows, and each numbers its columns by itself; one of them speaks for all.
+const ATTRIBUTES: &str = "
+    SELECT a.attnum, CASE WHEN NOT a.attisdropped THEN a.attname END,
+           (SELECT CASE WHEN l.atttypid = 'pg_catalog.money'::pg_catalog.regtype
+                        THEN m.initial[1]::pg_catalog.money::pg_catalog.numeric::pg_catalog.text ELSE m.initial[1] END
+            FROM pg_catalog.pg_attribute l, LATERAL (SELECT l.attmissingval::pg_catalog.text::pg_catalog.text[]) m(initial)
+            WHERE (l.attrelid = $1 OR l.attrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree($1) t))
+              AND l.attname = a.attname AND l.attnum > 0 AND NOT l.attisdropped AND l.atthasmissing
+            ORDER BY l.attrelid LIMIT 1)
+    FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0";
 
 /// The tables that could be asked for: permanent ones, partitioned ones by their root.
 pub(crate) async fn discover(connection: &mut Connection, schemas: &[String]) -> Result<Vec<TableName>, WireError> {

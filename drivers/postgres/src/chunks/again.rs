@@ -87,7 +87,8 @@ impl Asked {
         for walked in &table.walk.columns {
             let of_bound = |place: &&ValuePlace| table.bound.schema.columns[place.column].name == walked.name;
             let place = table.bound.places.iter().find(of_bound).ok_or_else(changed)?;
-            let at = key.iter().position(|column| column.name == walked.name).ok_or_else(changed)?;
+            let is_it = |column: &rows::Column| table.bound.schema.counterpart(column) == Some(place.column);
+            let at = key.iter().position(|column| is_it(column)).ok_or_else(changed)?;
             let array = request.keys.columns().get(at).ok_or_else(changed)?;
             let (was, is) = (&key[at].kind, &table.bound.schema.columns[place.column].kind);
             // A wider number has the same keys.

@@ -12,7 +12,7 @@ use rows::build::BatchBuilder;
 use super::bound::Bound;
 use crate::catalog::{self, CatalogTable, Published, Walk};
 use crate::pgoutput::{Datum, Identity, RelationColumn, RelationMessage};
-use crate::reader::{self, Refusal, bind};
+use crate::reader::{self, Read, Refusal, bind_numbered};
 use crate::source::{Place, PostgresSource, prepare};
 use crate::values::{AppendDatum, PgType, Reading, Types};
 use crate::wire::{Connection, WireError, identifier};
@@ -102,18 +102,25 @@ pub(super) async fn look_up(
     }
     let relation = relation(name.as_str(), &found, &published, version);
     let types = types(source, connection, &relation).await.map_err(failed)?;
+    let numbers: Vec<Option<u32>> = relation.columns.iter().map(|told| number(&found, told.name)).collect();
     // The log may not have told yet that a column came: whoever tells it first says what older rows have in it.
-    let initials = match relation.columns.iter().all(|column| schema.index_of(column.name).is_some()) {
+    let is_known = |(told, number): (&RelationColumn<'_>, &Option<u32>)| schema.find(told.name, *number).is_some();
+    let now = match relation.columns.iter().zip(&numbers).all(is_known) {
         true => BTreeMap::new(),
-        false => catalog::initials(connection, found.id).await.map_err(failed)?,
+        false => catalog::attributes(connection, found.id).await.map_err(failed)?,
     };
-    let binding = bind(&relation, schema, &source.declared(name), &types, &initials);
+    let declared = source.declared(name);
+    let binding = bind_numbered(&relation, &numbers, Read { schema, declared: &declared, types: &types, now: &now });
     let columns: Vec<String> = relation.columns.iter().map(|column| column.name.to_owned()).collect();
     let bound = binding.bound.map_err(|refusal| refused(&refusal, name))?;
     let key: Vec<&str> = bound.schema.key.iter().filter_map(|place| column_name(&bound, *place)).collect();
     let walks = catalog::walks(connection, found.id, &key).await.map_err(failed)?;
     let walk = chosen(walks, bounds, name.as_str(), &key)?;
     Ok(Table { found, published, bound, columns, walk, types })
+}
+
+fn number(of: &CatalogTable, column: &str) -> Option<u32> {
+    of.columns.iter().find(|own| own.name == column).map(|own| own.number)
 }
 
 fn column_name(bound: &reader::Bound, place: usize) -> Option<&str> {
@@ -206,7 +213,8 @@ pub(super) fn refused(refusal: &Refusal, table: &TableName) -> Error {
         | Refusal::Shape { .. }
         | Refusal::Schema { .. }
         | Refusal::Renamed { .. }
-        | Refusal::Replaced => error,
+        | Refusal::Replaced
+        | Refusal::Unclear { .. } => error,
     }
 }
 

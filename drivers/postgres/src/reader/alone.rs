@@ -28,8 +28,8 @@ pub fn read_frames<'a>(
     let mut take = |frame| {
         let mut taken = assembler.take(frame)?;
         while taken != Taken::Whole {
-            if let Taken::LacksInitials(relation) = taken {
-                assembler.set_initials(relation, BTreeMap::new());
+            if let Taken::LacksAttributes(relation) = taken {
+                assembler.set_attributes(relation, BTreeMap::new());
             }
             taken = assembler.take_after_looking(frame)?;
         }

@@ -14,7 +14,8 @@ use rows::{Operation, RowPhase, TableSchema, Type};
 
 use super::batch::{self, Image};
 use super::refusal::Refusal;
-use super::relation::{self, Bound};
+use super::relation::{self, Bound, Read};
+use crate::catalog::Attribute;
 use crate::pgoutput::frame::Frame;
 use crate::pgoutput::{Lsn, Malformed, Message, OldRow, RelationId, RelationMessage, Tuple, TypeId, decode, frame};
 use crate::values::{Reading, Types};
@@ -61,8 +62,10 @@ pub(crate) struct Assembler {
     /// Types that were looked up in vain. The log is behind the catalogue, so that what is not there by now does not come any more: every
     /// row that has one would cost a connection and the whole catalogue.
     gone: BTreeSet<TypeId>,
-    /// What older rows have in columns that came, for the relations that tell those.
-    initials: HashMap<RelationId, BTreeMap<String, String>>,
+    /// Columns by their numbers, as they were looked up for a relation that comes.
+    attributes: HashMap<RelationId, BTreeMap<u32, Attribute>>,
+    /// Tables whose next change may lie on either side of a change of this column, and what they look like behind it.
+    unclear: BTreeMap<TableName, (String, Arc<TableSchema>)>,
 }
 
 /// What became of a frame.
@@ -73,8 +76,8 @@ pub(crate) enum Taken {
     Whole,
     /// Nothing of it: it has values of types that are not known.
     LacksTypes,
-    /// Nothing of it: this relation has columns that came, and it is not known what older rows have in them.
-    LacksInitials(RelationId),
+    /// Nothing of it: it is not known which columns this relation has.
+    LacksAttributes(RelationId),
 }
 
 /// What is known of a relation.
@@ -137,7 +140,8 @@ impl Assembler {
             may_look: false,
             lacked: false,
             gone: BTreeSet::new(),
-            initials: HashMap::new(),
+            attributes: HashMap::new(),
+            unclear: BTreeMap::new(),
         }
     }
 
@@ -157,11 +161,11 @@ impl Assembler {
         ids.filter(|id| !self.types.contains(*id) && !self.gone.contains(id)).collect()
     }
 
-    /// A relation that tells columns of its table which came, before it is known what older rows have in them.
-    fn growing(&self, bytes: &[u8]) -> Option<RelationId> {
-        let (relation, selected) = self.selected(bytes)?;
-        let grows = relation.columns.iter().any(|column| selected.schema.index_of(column.name).is_none());
-        (grows && !self.initials.contains_key(&relation.id)).then_some(relation.id)
+    /// A relation of a table that is read, whose columns were not looked up for it. Even one that looks as it did may have another column
+    /// of an old name; the server tells a relation again only if something about it may have changed.
+    fn unnumbered(&self, bytes: &[u8]) -> Option<RelationId> {
+        let (relation, _) = self.selected(bytes)?;
+        (!self.attributes.contains_key(&relation.id)).then_some(relation.id)
     }
 
     /// A relation of a table that is read, if the frame is one.
@@ -176,9 +180,9 @@ impl Assembler {
         self.types = types;
     }
 
-    /// What older rows have in columns of a relation that came after them.
-    pub(crate) fn set_initials(&mut self, of: RelationId, initials: BTreeMap<String, String>) {
-        self.initials.insert(of, initials);
+    /// The columns of a relation as the catalogue has them.
+    pub(crate) fn set_attributes(&mut self, of: RelationId, attributes: BTreeMap<u32, Attribute>) {
+        self.attributes.insert(of, attributes);
     }
 
     /// Takes a frame, or nothing of it where something must be looked up first. Where it was types, [`Assembler::take_after_looking`] takes
@@ -187,8 +191,8 @@ impl Assembler {
         if !self.lacking(bytes).is_empty() {
             return Ok(Taken::LacksTypes);
         }
-        if let Some(relation) = self.growing(bytes) {
-            return Ok(Taken::LacksInitials(relation));
+        if let Some(relation) = self.unnumbered(bytes) {
+            return Ok(Taken::LacksAttributes(relation));
         }
         self.may_look = true;
         self.lacked = false;
@@ -199,8 +203,8 @@ impl Assembler {
     /// Takes a frame for which types were looked up. One that is gone by now stays unknown, which says so in its place.
     pub(crate) fn take_after_looking(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
         self.gone.extend(self.lacking(bytes));
-        if let Some(relation) = self.growing(bytes) {
-            return Ok(Taken::LacksInitials(relation));
+        if let Some(relation) = self.unnumbered(bytes) {
+            return Ok(Taken::LacksAttributes(relation));
         }
         self.may_look = false;
         self.take_frame(bytes)?;
@@ -309,14 +313,17 @@ impl Assembler {
             self.relations.insert(relation.id, Known::Of { table: name, bound: Err(Refusal::Replaced) });
             return Ok(());
         }
-        let initials = self.initials.remove(&relation.id).unwrap_or_default();
-        let binding = relation::bind(relation, &selected.schema, &selected.declared, &self.types, &initials);
+        let now = self.attributes.remove(&relation.id).unwrap_or_default();
+        let read = Read { schema: &selected.schema, declared: &selected.declared, types: &self.types, now: &now };
+        let binding = relation::bind(relation, read);
         if let (true, Ok(bound)) = (binding.changed, &binding.bound) {
             selected.schema = bound.schema.clone();
             let schema = bound.schema.clone();
             let Some(open) = &self.transaction else { return Err(out_of_order("a relation comes outside of a transaction")) };
-            if !open.passed {
-                self.changed.push(schema);
+            match binding.unclear {
+                Some(column) => drop(self.unclear.insert(name.clone(), (column, schema))),
+                None if !open.passed => self.changed.push(schema),
+                None => {}
             }
         }
         self.relations.insert(relation.id, Known::Of { table: name, bound: binding.bound.map(Arc::new) });
@@ -374,12 +381,19 @@ impl Assembler {
 
     /// The table of a relation and how its rows are read; `None` where its rows are passed over.
     #[expect(clippy::type_complexity, reason = "a table and what became of its binding, used in three places of this file")]
-    fn bound(&self, relation: RelationId) -> Result<Option<(TableName, Result<Arc<Bound>, Refusal>)>, Error> {
+    fn bound(&mut self, relation: RelationId) -> Result<Option<(TableName, Result<Arc<Bound>, Refusal>)>, Error> {
         match self.relations.get(&relation) {
             None => Err(out_of_order("a row comes before its relation")),
             Some(Known::Passed) => Ok(None),
             Some(Known::Of { .. }) if self.transaction.as_ref().is_none_or(|open| open.passed) => Ok(None),
-            Some(Known::Of { table, bound }) => Ok(Some((table.clone(), bound.clone()))),
+            // The table halts in front of the first such change, as it was: only behind that it has other columns.
+            Some(Known::Of { table, bound }) => match self.unclear.remove(table) {
+                Some((column, schema)) => {
+                    self.changed.push(schema);
+                    Ok(Some((table.clone(), Err(Refusal::Unclear { column }))))
+                }
+                None => Ok(Some((table.clone(), bound.clone()))),
+            },
         }
     }
 

@@ -3,6 +3,7 @@
 mod alone;
 mod assemble;
 mod batch;
+mod numbers;
 mod refusal;
 mod relation;
 
@@ -18,7 +19,7 @@ use contract::{Error, Limit, LogRead, LogReader};
 pub use alone::read_frames;
 pub(crate) use assemble::{Assembler, ROW_BYTES, Selected, Taken};
 pub(crate) use refusal::Refusal;
-pub(crate) use relation::{Bound, Place as ValuePlace, bind};
+pub(crate) use relation::{Bound, Place as ValuePlace, Read, bind_numbered};
 
 use crate::catalog;
 use crate::source::{Place, TEXTS};
@@ -80,11 +81,12 @@ impl Reader {
                     let types = catalog::types(&mut connection).await;
                     self.assembler.set_types(Arc::new(types.map_err(|e| self.place.failed("looking up types", e))?));
                 }
-                Taken::LacksInitials(relation) => {
-                    let failed = |e| self.place.failed("looking up what older rows have in a new column", e);
+                Taken::LacksAttributes(relation) => {
+                    let failed = |e| self.place.failed("looking up a table's columns", e);
+                    // As text there is what older rows have in a new one.
                     connection.query(TEXTS).await.map_err(failed)?;
-                    let initials = catalog::initials(&mut connection, relation).await.map_err(failed)?;
-                    self.assembler.set_initials(relation, initials);
+                    let attributes = catalog::attributes(&mut connection, relation).await.map_err(failed)?;
+                    self.assembler.set_attributes(relation, attributes);
                 }
             }
             connection.close().await;

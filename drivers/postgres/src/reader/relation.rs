@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rows::{Column, TableSchema, Type};
 
+use super::numbers::{Numbers, Told, numbers};
 use super::refusal::Refusal;
-use crate::pgoutput::{Identity, RelationMessage};
+use crate::catalog::Attribute;
+use crate::pgoutput::{Identity, RelationColumn, RelationMessage};
 use crate::values::{PgType, Types, holds, natural};
 
 /// A relation whose rows are read.
@@ -37,33 +39,57 @@ pub(crate) struct Binding {
     pub(crate) bound: Result<Bound, Refusal>,
     /// Are its columns others than the schema said?
     pub(crate) changed: bool,
+    /// A column of which it is not clear which one it is, so that rows behind this relation may lie on either side of a change.
+    pub(crate) unclear: Option<String>,
 }
 
-/// Binds a relation to the table of this schema. Columns keep their type wherever it holds the relation's values, all of them; whatever
-/// else differs makes a new schema. `declared` are the types that the pipeline file names, which are kept for what they hold of them,
-/// `initials` what older rows have in columns that came, as text.
-pub(crate) fn bind(
-    relation: &RelationMessage<'_>,
-    schema: &Arc<TableSchema>,
-    declared: &BTreeMap<String, Type>,
-    types: &Types,
-    initials: &BTreeMap<String, String>,
-) -> Binding {
+/// How a table's rows are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Read<'a> {
+    /// What its rows looked like.
+    pub(crate) schema: &'a Arc<TableSchema>,
+    /// The types that the pipeline file names, which are kept for what they hold of the relation's values.
+    pub(crate) declared: &'a BTreeMap<String, Type>,
+    /// The database's types.
+    pub(crate) types: &'a Types,
+    /// The table's columns by their numbers, as the catalogue has them now.
+    pub(crate) now: &'a BTreeMap<u32, Attribute>,
+}
+
+/// Binds a relation of the log to its table.
+pub(crate) fn bind(relation: &RelationMessage<'_>, read: Read<'_>) -> Binding {
+    let may_be_old = |column: &RelationColumn<'_>| {
+        let of = read.types.resolve(column.type_id, column.modifier);
+        read.schema.index_of(column.name).is_some_and(|at| keeps(&of, &read.schema.columns[at].kind))
+    };
+    let told: Vec<Told<'_>> =
+        relation.columns.iter().map(|column| Told { name: column.name, may_be_old: may_be_old(column) }).collect();
+    let Numbers { of, unclear } = numbers(&told, read.schema, read.now);
+    Binding { unclear, ..bind_numbered(relation, &of, read) }
+}
+
+/// Binds a relation whose columns have these numbers. Columns keep their type wherever it holds the relation's values, all of them;
+/// whatever else differs makes a new schema.
+pub(crate) fn bind_numbered(relation: &RelationMessage<'_>, numbers: &[Option<u32>], read: Read<'_>) -> Binding {
+    let Read { schema, declared, types, now } = read;
     let resolved: Vec<PgType> = relation.columns.iter().map(|column| types.resolve(column.type_id, column.modifier)).collect();
     let columns: Vec<Column> = relation
         .columns
         .iter()
+        .zip(numbers)
         .zip(&resolved)
-        .map(|(column, of)| {
-            let before = schema.columns.iter().find(|known| known.name == column.name);
-            let stays = before.map(|known| &known.kind).filter(|kind| holds(of, kind) && has_room(of, kind));
+        .map(|((column, number), of)| {
+            let before = schema.find(column.name, *number).map(|at| &schema.columns[at]);
+            let stays = before.map(|known| &known.kind).filter(|kind| keeps(of, kind));
             let asked = declared.get(column.name).filter(|kind| holds(of, kind));
             let kind = stays.or(asked).cloned().unwrap_or_else(|| natural(of));
             let (name, nullable) = (column.name.to_owned(), before.is_none_or(|known| known.nullable));
-            let now = Column { name, kind, nullable, initial: before.and_then(|known| known.initial.clone()) };
-            match initials.get(column.name).filter(|_| before.is_none()) {
-                Some(initial) => began_with(now, initial),
-                None => now,
+            let initial = before.and_then(|known| known.initial.clone());
+            let told = Column { name, kind, nullable, initial, identity: number.or(before.and_then(|known| known.identity)) };
+            let came_with = number.and_then(|number| now.get(&number)).and_then(|column| column.initial.as_deref());
+            match came_with.filter(|_| before.is_none()) {
+                Some(initial) => began_with(told, initial),
+                None => told,
             }
         })
         .collect();
@@ -73,7 +99,7 @@ pub(crate) fn bind(
         false => changed(schema, columns),
     };
     let bound = schema.map(|schema| {
-        let place = |(column, kind): (&crate::pgoutput::RelationColumn<'_>, PgType)| {
+        let place = |(column, kind): (&RelationColumn<'_>, PgType)| {
             Some(Place { column: schema.index_of(column.name)?, kind, in_identity: column.in_identity })
         };
         let places: Vec<Place> = relation.columns.iter().zip(resolved).filter_map(place).collect();
@@ -82,7 +108,12 @@ pub(crate) fn bind(
         let tells_key = is_full || (relation.identity != Identity::Nothing && schema.key.iter().all(has));
         Bound { tells_key, places, schema }
     });
-    Binding { bound, changed: !same }
+    Binding { bound, changed: !same, unclear: None }
+}
+
+/// Does a column of this type keep it where the server calls its values so?
+fn keeps(of: &PgType, kind: &Type) -> bool {
+    holds(of, kind) && has_room(of, kind)
 }
 
 /// A column that came, with what the server says that older rows have in it. It keeps the value in an array, where a boolean is a letter.
@@ -112,8 +143,9 @@ fn changed(before: &TableSchema, columns: Vec<Column>) -> Result<Arc<TableSchema
         .key
         .iter()
         .map(|index| {
+            let is_it = |column: &Column| before.find(&column.name, column.identity) == Some(*index);
             let name = before.columns.get(*index).map(|column| column.name.as_str()).unwrap_or_default();
-            let found = columns.iter().position(|column| column.name == name);
+            let found = columns.iter().position(is_it);
             found.ok_or_else(|| Refusal::Schema { why: format!("the key column '{name}' is gone") })
         })
         .collect();
@@ -124,7 +156,7 @@ fn changed(before: &TableSchema, columns: Vec<Column>) -> Result<Arc<TableSchema
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgoutput::{RelationColumn, RelationId, TypeId};
+    use crate::pgoutput::{RelationId, TypeId};
     use crate::reader::tests::entry;
 
     const NUMERIC: TypeId = TypeId(1700);
@@ -143,11 +175,12 @@ mod tests {
             identity: Identity::Default,
             columns: vec![column],
         };
-        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true, initial: None }];
+        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true, initial: None, identity: None }];
         let schema = Arc::new(TableSchema::new("shop.orders".into(), columns, Vec::new()).unwrap());
         let declared = declared.map(|kind| ("n".to_owned(), kind)).into_iter().collect();
-        let Binding { bound, changed } =
-            bind(&relation, &schema, &declared, &Types::new([entry(NUMERIC.0, "numeric")], 2), &BTreeMap::new());
+        let types = Types::new([entry(NUMERIC.0, "numeric")], 2);
+        let read = Read { schema: &schema, declared: &declared, types: &types, now: &BTreeMap::new() };
+        let Binding { bound, changed, .. } = bind(&relation, read);
         (bound.unwrap().schema.columns[0].kind.clone(), changed)
     }
 

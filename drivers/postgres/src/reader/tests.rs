@@ -15,7 +15,8 @@ use rows::value::Unholdable;
 use rows::{Column, Operation, TableSchema, Type};
 
 use super::{Assembler, Refusal, Selected, Taken};
-use crate::pgoutput::{Lsn, TypeId};
+use crate::catalog::Attribute;
+use crate::pgoutput::{Lsn, RelationId, TypeId};
 use crate::values::{Misfit, TypeEntry, Types};
 use crate::visibility::{FullXid, Xids};
 
@@ -65,7 +66,7 @@ fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
 }
 
 fn schema() -> Arc<TableSchema> {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None };
+    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     let columns = vec![column("id", Type::Int64, false), column("word", Type::String, true)];
     Arc::new(TableSchema::new(TableName::from("shop.orders"), columns, vec![0]).unwrap())
 }
@@ -73,8 +74,17 @@ fn schema() -> Arc<TableSchema> {
 /// A log that is fed frame by frame.
 struct Log {
     assembler: Assembler,
-    /// What the catalogue says that older rows have in columns that came.
-    initials: BTreeMap<String, String>,
+    /// What the catalogue says of the columns: none where a test is about something else.
+    attributes: BTreeMap<u32, Attribute>,
+}
+
+/// The columns of a table by their numbers, and what older rows have in them; "" was dropped.
+fn attributes(columns: &[(&str, Option<&str>)]) -> BTreeMap<u32, Attribute> {
+    let attribute = |(name, initial): &(&str, Option<&str>)| Attribute {
+        name: (!name.is_empty()).then(|| (*name).to_owned()),
+        initial: initial.map(str::to_owned),
+    };
+    (1..).zip(columns.iter().map(attribute)).collect()
 }
 
 impl Log {
@@ -86,14 +96,14 @@ impl Log {
         let selected = Selected { schema: schema(), declared: BTreeMap::new(), keeps_every_row, relation: None };
         let tables = [(TableName::from("shop.orders"), selected)].into();
         let assembler = Assembler::new(tables, types(), Lsn(from), Xids::near(FullXid(SERVER_XID)));
-        Self { assembler, initials: BTreeMap::new() }
+        Self { assembler, attributes: BTreeMap::new() }
     }
 
     fn data(&mut self, at: u64, message: &[u8]) -> Result<(), contract::Error> {
         let frame = [&[b'w'][..], &at.to_be_bytes(), &[0; 16], message].concat();
         let mut taken = self.assembler.take(&frame)?;
-        if let Taken::LacksInitials(relation) = taken {
-            self.assembler.set_initials(relation, self.initials.clone());
+        if let Taken::LacksAttributes(relation) = taken {
+            self.assembler.set_attributes(relation, self.attributes.clone());
             taken = self.assembler.take_after_looking(&frame)?;
         }
         assert_eq!(taken, Taken::Whole);

@@ -167,7 +167,7 @@ pub(super) fn table(settings: &SourceSettings, known: &Known, request: &TableReq
             }
             None => natural(&of),
         };
-        columns.push(Column { name: column.name.clone(), kind, nullable: true, initial: None });
+        columns.push(Column { name: column.name.clone(), kind, nullable: true, initial: None, identity: Some(column.number) });
     }
     let key_names = match &request.primary_key {
         Some(names) => names.clone(),

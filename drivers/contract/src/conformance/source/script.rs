@@ -53,8 +53,8 @@ pub fn request(table: &str) -> TableRequest {
 /// The columns of the kit's tables.
 pub fn columns() -> Vec<Column> {
     vec![
-        Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None },
-        Column { name: "word".into(), kind: Type::String, nullable: true, initial: None },
+        Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
+        Column { name: "word".into(), kind: Type::String, nullable: true, initial: None, identity: None },
     ]
 }
 

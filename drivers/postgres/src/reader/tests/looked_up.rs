@@ -6,9 +6,8 @@ use super::*;
 #[test]
 fn a_column_that_came_brings_what_older_rows_have_in_it() {
     let mut log = Log::from(0);
-    log.initials = [("day", "2024-02-29"), ("word", "of a column that was there"), ("gone", "x")]
-        .map(|(name, text)| (name.to_owned(), text.to_owned()))
-        .into();
+    let columns = [("id", None), ("word", Some("of a column that was there")), ("day", Some("2024-02-29")), ("", None)];
+    log.attributes = attributes(&columns);
     let told = |log: &mut Log| {
         let read = log.read();
         let schemas = read.events.iter().filter_map(|event| match event {
@@ -21,14 +20,81 @@ fn a_column_that_came_brings_what_older_rows_have_in_it() {
     log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
     log.insert(50, &[V::B(&id(2)), V::Null, V::B(&0_i32.to_be_bytes())]);
     assert_eq!(told(&mut log), [[None, None, Some("2024-02-29".to_owned())]]);
-    // Once it is there nothing is asked, and it keeps what it came with.
-    log.initials = BTreeMap::new();
+    // Once it is there it keeps what it came with.
+    log.attributes = attributes(&columns.map(|(name, _)| (name, None)));
     log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT), ("day", DATE)]);
     log.insert(60, &[V::B(&id(3)), V::Null, V::Null]);
     assert_eq!(told(&mut log), Vec::<[Option<String>; 3]>::new());
+    log.attributes = attributes(&[("id", None), ("", None), ("day", None), ("more", None)]);
     log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("day", DATE), ("more", TEXT)]);
     log.insert(70, &[V::B(&id(4)), V::Null, V::Null]).commit(100);
     assert_eq!(told(&mut log), [[None, Some("2024-02-29".to_owned()), None]]);
+}
+
+/// Columns with their numbers.
+type Numbered = Vec<(String, Option<u32>)>;
+
+/// The schemas that were told, and where a change was refused.
+fn told(log: &mut Log) -> (Vec<Numbered>, Vec<(Coordinate, &'static str)>) {
+    let read = log.read();
+    let numbered = |schema: &TableSchema| schema.columns.iter().map(|column| (column.name.clone(), column.identity)).collect();
+    let schema = |event: &LogEvent| if let LogEvent::Schema { schema, .. } = event { Some(numbered(schema)) } else { None };
+    let refused = |event: &LogEvent| match event {
+        LogEvent::Refused { coordinate, error, .. } => Some((*coordinate, error.code)),
+        _ => None,
+    };
+    (read.events.iter().filter_map(schema).collect(), read.events.iter().filter_map(refused).collect())
+}
+
+fn numbered<const N: usize>(columns: [(&str, u32); N]) -> Numbered {
+    columns.map(|(name, number)| (name.to_owned(), Some(number))).into()
+}
+
+#[test]
+fn a_column_keeps_its_number_under_another_name() {
+    let mut log = Log::from(0);
+    log.attributes = attributes(&[("id", None), ("word", None)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT)]);
+    log.insert(40, &[V::B(&id(1)), V::Null]);
+    assert_eq!(told(&mut log), (vec![numbered([("id", 1), ("word", 2)])], vec![]));
+    log.attributes = attributes(&[("key", None), ("text", None)]);
+    log.relation_of(ORDERS, "orders", b'd', &[("key", INT8), ("text", TEXT)]);
+    log.insert(50, &[V::B(&id(2)), V::Null]).commit(100);
+    assert_eq!(told(&mut log), (vec![numbered([("key", 1), ("text", 2)])], vec![]));
+}
+
+#[test]
+fn a_column_that_was_made_again_is_another_one_and_where_it_is_unclear_the_first_change_is_refused() {
+    let mut log = Log::from(0);
+    log.attributes = attributes(&[("id", None), ("", None), ("day", None)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("day", DATE)]);
+    log.insert(40, &[V::B(&id(1)), V::Null]);
+    assert_eq!(told(&mut log), (vec![numbered([("id", 1), ("day", 3)])], vec![]));
+    // Of another type it shows.
+    log.attributes = attributes(&[("id", None), ("", None), ("", None), ("day", Some("x"))]);
+    log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("day", TEXT)]);
+    log.insert(50, &[V::B(&id(2)), V::Null]);
+    assert_eq!(told(&mut log), (vec![numbered([("id", 1), ("day", 4)])], vec![]));
+    log.attributes = attributes(&[("id", None), ("", None), ("", None), ("", None), ("day", None)]);
+    log.relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("day", TEXT)]);
+    log.insert(60, &[V::B(&id(3)), V::Null]);
+    // It is refused as the table was: whoever begins here again comes to the same.
+    assert_eq!(told(&mut log), (vec![], vec![(at(60, 2), "postgres-columns-unclear")]));
+    log.insert(70, &[V::B(&id(4)), V::Null]).commit(100);
+    assert_eq!(told(&mut log), (vec![numbered([("id", 1), ("day", 5)])], vec![]));
+}
+
+#[test]
+fn a_key_column_that_was_made_again_is_no_key_any_more() {
+    let mut log = Log::from(0);
+    log.attributes = attributes(&[("id", None), ("word", None)]);
+    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT)]);
+    log.insert(40, &[V::B(&id(1)), V::Null]);
+    assert_eq!(told(&mut log).1, []);
+    log.attributes = attributes(&[("", None), ("word", None), ("id", None)]);
+    log.relation_of(ORDERS, "orders", b'd', &[("word", TEXT), ("id", INT8)]);
+    log.insert(50, &[V::Null, V::B(&id(2))]).commit(100);
+    assert_eq!(told(&mut log).1, [(at(50, 2), "postgres-schema")]);
 }
 
 #[test]
@@ -126,8 +192,10 @@ fn a_relation_with_a_column_of_a_type_that_is_gone_is_looked_up_once() {
     };
     log.begin(100);
     assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::LacksTypes);
+    assert_eq!(log.assembler.take_after_looking(&relation("orders")).unwrap(), Taken::LacksAttributes(RelationId(9)));
+    log.assembler.set_attributes(RelationId(9), BTreeMap::new());
     assert_eq!(log.assembler.take_after_looking(&relation("orders")).unwrap(), Taken::Whole);
-    assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::Whole);
+    assert_eq!(log.assembler.take(&relation("orders")).unwrap(), Taken::LacksAttributes(RelationId(9)));
 }
 
 #[test]
