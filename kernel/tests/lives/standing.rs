@@ -133,7 +133,7 @@ fn a_beginning_that_fails_for_ever_ends_the_run_however_short_it_may_hold_the_so
                     assert!(halted > 1 && begun > halted, "{halted} of {begun} beginnings were given up before");
                     assert_eq!(why, "table shop.orders: nobody answers");
                     assert!((1_000..1_300).contains(&life.now), "it was given up at {}", life.now);
-                    return None;
+                    None
                 }
                 _ => None,
             })
