@@ -27,6 +27,8 @@ struct Row {
     measure: Measure,
     /// The events that somebody had it pass over.
     skipped: Vec<Skipped>,
+    /// Why it is halted or needs a snapshot.
+    why: Option<String>,
 }
 
 /// Looks at every table.
@@ -44,20 +46,17 @@ pub(crate) async fn tables(args: &FileArgs) -> Result<Answer, Failure> {
         let entry = record.as_ref().and_then(|record| record.tables.get(name));
         let phase = phase_of(entry);
         let skipped = entry.map(|entry| entry.skipped.clone()).unwrap_or_default();
-        rows.push(Row { table: name.clone(), target: plan.target.clone(), phase, state, measure, skipped });
+        let why = entry.and_then(|entry| entry.why.clone());
+        rows.push(Row { table: name.clone(), target: plan.target.clone(), phase, state, measure, skipped, why });
     }
-    let left: Vec<(&TableName, Phase)> = record
-        .iter()
-        .flat_map(|record| &record.tables)
-        .filter(|(name, _)| !pipeline.plans.contains_key(*name))
-        .map(|(name, entry)| (name, entry.phase))
-        .collect();
+    let left: Vec<(&TableName, &TableRecord)> =
+        record.iter().flat_map(|record| &record.tables).filter(|(name, _)| !pipeline.plans.contains_key(*name)).collect();
     let json = json!({
         "pipeline": pipeline.spec.name,
         "incarnation": record.as_ref().map(|record| record.incarnation),
         "quiet": record.as_ref().map(|record| record.quiet.to_string()),
         "tables": rows.iter().map(Row::json).collect::<Vec<_>>(),
-        "not_in_the_file": left.iter().map(|(name, phase)| json!({ "table": name, "phase": phase })).collect::<Vec<_>>(),
+        "not_in_the_file": left.iter().map(|(name, entry)| json!({ "table": name, "phase": entry.phase, "why": entry.why })).collect::<Vec<_>>(),
     });
     Ok(Answer::done(text(&pipeline.title(), record.as_ref(), &rows, &left), json))
 }
@@ -67,7 +66,7 @@ fn phase_of(entry: Option<&TableRecord>) -> Phase {
     entry.map_or(Phase::Pending, |entry| entry.phase)
 }
 
-fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&TableName, Phase)]) -> String {
+fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&TableName, &TableRecord)]) -> String {
     let mut text = format!("{title}\n");
     match record {
         Some(record) => {
@@ -82,6 +81,9 @@ fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&Tab
     }
     text.push_str(&grid.text());
     for row in rows {
+        if let Some(why) = &row.why {
+            text.push_str(&format!("{} is {}: {why}\n", row.table, row.phase.as_str()));
+        }
         if let Some(last) = row.skipped.last() {
             let events = match row.skipped.len() {
                 1 => "one event".to_owned(),
@@ -90,8 +92,8 @@ fn text(title: &str, record: Option<&PipelineState>, rows: &[Row], left: &[(&Tab
             text.push_str(&format!("{} passed over {events} at {}, since somebody said skip\n", row.table, place(last)));
         }
     }
-    for (name, phase) in left {
-        text.push_str(&format!("{name} is not in the pipeline file any more; the record says {}\n", phase.as_str()));
+    for (name, entry) in left {
+        text.push_str(&format!("{name} is not in the pipeline file any more; the record says {}\n", entry.phase.as_str()));
     }
     text
 }
@@ -120,6 +122,7 @@ impl Row {
             "table": self.table,
             "target": self.target,
             "phase": self.phase,
+            "why": self.why,
             "rows": self.measure.rows,
             "files": self.measure.files,
             "bytes": self.measure.bytes,
@@ -161,7 +164,7 @@ mod tests {
     use kernel::state::{Ancestors, FORMAT};
 
     fn row(phase: Phase, state: Option<TableState>, measure: Measure) -> Row {
-        Row { table: "shop.orders".into(), target: "orders".to_owned(), phase, state, measure, skipped: Vec::new() }
+        Row { table: "shop.orders".into(), target: "orders".to_owned(), phase, state, measure, skipped: Vec::new(), why: None }
     }
 
     fn state() -> TableState {
@@ -211,9 +214,20 @@ mod tests {
 
     #[test]
     fn a_table_that_the_record_does_not_know_has_not_begun() {
-        let entry = TableRecord { phase: Phase::Halted, generation: 0, named: None, skipped: Vec::new() };
+        let entry = TableRecord { phase: Phase::Halted, generation: 0, named: None, skipped: Vec::new(), why: None };
         assert_eq!(phase_of(Some(&entry)), Phase::Halted);
         assert_eq!(phase_of(None), Phase::Pending);
+    }
+
+    #[test]
+    fn a_table_that_stands_still_says_why() {
+        let mut row = row(Phase::Halted, Some(state()), Measure::default());
+        let text = |row: &Row| text("p", None, std::slice::from_ref(row), &[]);
+        assert!(text(&row).ends_with("4711\n"), "a record of an older urutau has no reason: {}", text(&row));
+        assert_eq!(row.json()["why"], Value::Null);
+        row.why = Some("line 7: the key is null".to_owned());
+        assert!(text(&row).ends_with("4711\nshop.orders is halted: line 7: the key is null\n"), "{}", text(&row));
+        assert_eq!(row.json()["why"], json!("line 7: the key is null"));
     }
 
     #[test]

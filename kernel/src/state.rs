@@ -198,6 +198,21 @@ pub struct TableRecord {
     /// The events that somebody had it pass over, the newest last; at most [`SKIPS_KEPT`]. Each was stored here before it was passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// In the phases halted and needs-snapshot: why, for people of later lives; at most [`REASON_CHARS_MAX`]. Nothing decides by what
+    /// is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// So many characters of a reason are stored: the record holds every table's, and is replaced as one.
+pub const REASON_CHARS_MAX: usize = 1_000;
+
+/// A reason as it is stored. One that is too long ends with an ellipsis.
+pub(crate) fn stored_reason(why: &str) -> String {
+    if why.chars().nth(REASON_CHARS_MAX).is_none() {
+        return why.into();
+    }
+    why.chars().take(REASON_CHARS_MAX - 1).chain(['…']).collect()
 }
 
 /// So many events that were passed over are remembered of a table; then the oldest are forgotten.

@@ -49,8 +49,9 @@ fn a_table_state_has_this_form() {
 
 #[test]
 fn a_pipeline_record_has_this_form() {
-    let record = TableRecord { phase: Phase::NeedsSnapshot, generation: 2, named: None, skipped: Vec::new() };
-    let streaming = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(3, 4)), skipped: Vec::new() };
+    let record = TableRecord { phase: Phase::NeedsSnapshot, generation: 2, named: None, skipped: Vec::new(), why: None };
+    let streaming =
+        TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(3, 4)), skipped: Vec::new(), why: None };
     let state = PipelineState {
         format: FORMAT,
         incarnation: Incarnation(3),
@@ -65,6 +66,20 @@ fn a_pipeline_record_has_this_form() {
     );
     assert_eq!(serde_json::to_string(&state).unwrap(), text);
     assert_eq!(serde_json::from_str::<PipelineState>(text).unwrap(), state);
+}
+
+#[test]
+fn a_reason_stands_in_the_record_where_there_is_one() {
+    let why = Some("line 7: the key is \"null\" …".to_owned());
+    let halted = TableRecord { phase: Phase::Halted, generation: 0, named: Some(commit(3, 4)), skipped: Vec::new(), why };
+    let text = r#"{"phase":"halted","generation":0,"named":{"incarnation":3,"number":4},"why":"line 7: the key is \"null\" …"}"#;
+    assert_eq!(serde_json::to_string(&halted).unwrap(), text);
+    assert_eq!(serde_json::from_str::<TableRecord>(text).unwrap(), halted);
+    // As a release reads it that knows no such field, and as it reads what that one stored.
+    let without = r#"{"phase":"halted","generation":0,"named":{"incarnation":3,"number":4}}"#;
+    assert_eq!(serde_json::from_str::<TableRecord>(without).unwrap(), TableRecord { why: None, ..halted.clone() });
+    let with_more = text.replace(r#""why""#, r#""of_a_later_release""#);
+    assert_eq!(serde_json::from_str::<TableRecord>(&with_more).unwrap(), TableRecord { why: None, ..halted });
 }
 
 #[test]

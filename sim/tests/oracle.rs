@@ -120,7 +120,13 @@ fn passed_over(life: u32) -> Skipped {
 }
 
 fn record(quiet: u64, named: u64) -> PipelineState {
-    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(named)), skipped: vec![passed_over(1)] };
+    let entry = TableRecord {
+        phase: Phase::Streaming,
+        generation: 0,
+        named: Some(commit(named)),
+        skipped: vec![passed_over(1)],
+        why: None,
+    };
     PipelineState {
         format: FORMAT,
         incarnation: Incarnation(1),

@@ -96,10 +96,11 @@ fn changed(record: &PipelineState, action: Action, name: &TableName, generation:
         // What needs a snapshot is named with no commit, and waits for a generation that there is not yet (rule A5).
         Action::Drop => {
             let generation = entry.generation.max(generation) + 1;
-            TableRecord { phase: Phase::NeedsSnapshot, generation, named: None, ..entry.clone() }
+            let why = Some("somebody dropped it".to_owned());
+            TableRecord { phase: Phase::NeedsSnapshot, generation, named: None, why, ..entry.clone() }
         }
         Action::Pause | Action::Resume | Action::Skip | Action::Resnapshot => {
-            TableRecord { phase: action.goal(), ..entry.clone() }
+            TableRecord { phase: action.goal(), why: None, ..entry.clone() }
         }
     };
     let mut new = record.clone();
@@ -147,8 +148,9 @@ mod tests {
 
     fn record(phase: Phase) -> PipelineState {
         let commit = CommitId { incarnation: Incarnation(3), number: 8 };
-        let orders = TableRecord { phase, generation: 2, named: Some(commit), skipped: Vec::new() };
-        let items = TableRecord { phase: Phase::Streaming, generation: 0, named: None, skipped: Vec::new() };
+        let why = (phase == Phase::Halted).then(|| "line 7: the key is null".to_owned());
+        let orders = TableRecord { phase, generation: 2, named: Some(commit), skipped: Vec::new(), why };
+        let items = TableRecord { phase: Phase::Streaming, generation: 0, named: None, skipped: Vec::new(), why: None };
         PipelineState {
             format: FORMAT,
             incarnation: Incarnation(3),
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_halted_table_that_is_resumed_keeps_the_commit_that_is_named() {
+    fn a_halted_table_that_is_resumed_keeps_the_commit_that_is_named_and_not_why_it_halted() {
         let mut expected = record(Phase::Streaming);
         expected.incarnation = Incarnation(4);
         assert_eq!(change(Phase::Halted, Action::Resume), Some(expected));
@@ -180,11 +182,13 @@ mod tests {
     fn a_dropped_table_is_named_with_no_commit_and_waits_for_a_generation_to_come() {
         let mut expected = record(Phase::Streaming);
         expected.incarnation = Incarnation(4);
+        let why = Some("somebody dropped it".to_owned());
         expected.tables.insert(
             "shop.orders".into(),
-            TableRecord { phase: Phase::NeedsSnapshot, generation: 6, named: None, skipped: Vec::new() },
+            TableRecord { phase: Phase::NeedsSnapshot, generation: 6, named: None, skipped: Vec::new(), why },
         );
-        assert_eq!(change(Phase::Streaming, Action::Drop), Some(expected));
+        assert_eq!(change(Phase::Streaming, Action::Drop).as_ref(), Some(&expected));
+        assert_eq!(change(Phase::Halted, Action::Drop), Some(expected));
     }
 
     #[test]
@@ -222,7 +226,7 @@ mod tests {
         let mut forged = record(Phase::Streaming);
         forged.tables.insert(
             "shop.orders".into(),
-            TableRecord { phase: Phase::Halted, generation: u64::MAX, named: None, skipped: Vec::new() },
+            TableRecord { phase: Phase::Halted, generation: u64::MAX, named: None, skipped: Vec::new(), why: None },
         );
         let said = "record-forged: the pipeline's record is not what urutau wrote: the generation of table shop.orders is \
                     18446744073709551615";

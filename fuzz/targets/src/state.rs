@@ -82,7 +82,13 @@ fn identity() -> LogIdentity {
 
 fn usual_record(state: &TableState) -> PipelineState {
     let named = Some(state.commit).filter(|commit| commit.number <= NUMBER_MAX);
-    let entry = TableRecord { phase: Phase::Streaming, generation: state.generation.min(NUMBER_MAX), named, skipped: Vec::new() };
+    let entry = TableRecord {
+        phase: Phase::Streaming,
+        generation: state.generation.min(NUMBER_MAX),
+        named,
+        skipped: Vec::new(),
+        why: None,
+    };
     PipelineState {
         format: FORMAT,
         incarnation: state.incarnation.max(state.commit.incarnation),

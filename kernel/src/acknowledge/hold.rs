@@ -2,11 +2,12 @@
 
 use alloc::format;
 
+use super::Wanted;
 use crate::checkpoint::Table;
 use crate::coordinator::Coordinator;
 use crate::id::TableName;
 use crate::planted::planted;
-use crate::state::Phase;
+use crate::state::{Phase, stored_reason};
 use crate::time::Time;
 
 impl Coordinator {
@@ -17,13 +18,31 @@ impl Coordinator {
         if undone && !planted!(self.config, HaltUndoesRelease) && !planted!(self.config, ReaddedTableTrusted) {
             return;
         }
-        self.record.wanted.insert(name.clone(), phase);
+        self.wants_now(name, phase);
+    }
+
+    /// With the reason, where it stands still. One that was found so, or that stands still again while the snapshot that it needs was
+    /// tried, has the reason that is stored.
+    fn wants_now(&mut self, name: &TableName, phase: Phase) {
+        let recorded = self.record.known.tables.get(name).filter(|entry| entry.phase == phase);
+        let known = recorded.and_then(|entry| entry.why.clone());
+        let stands = matches!(phase, Phase::Halted | Phase::NeedsSnapshot);
+        let why = self.tables.get_mut(name).filter(|_| stands).and_then(|table| {
+            table.why = table.why.take().or(known);
+            table.why.as_deref().map(stored_reason)
+        });
+        self.record.wanted.insert(name.clone(), Wanted { phase, why });
+    }
+
+    /// Somebody should be told why a table stands still, also where the record says already that it does.
+    pub(crate) fn reason_was_given(&mut self) {
+        self.record.reason_given = true;
     }
 
     /// Does the record, or will it, say that the table needs a snapshot that it does not have?
     pub(crate) fn wants_snapshot(&self, name: &TableName) -> bool {
         let generation = self.tables.get(name).map_or(0, Table::generation);
-        let wanted = self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot);
+        let wanted = self.wants_snapshot_in_memory(name);
         let stored = self.record.known.tables.get(name);
         wanted || stored.is_some_and(|e| e.phase == Phase::NeedsSnapshot && e.generation > generation)
     }
@@ -33,12 +52,12 @@ impl Coordinator {
         if let Some(table) = self.tables.get_mut(name) {
             table.released = None;
         }
-        self.record.wanted.insert(name.clone(), phase);
+        self.wants_now(name, phase);
     }
 
     /// Does memory, whatever the stored record says, want a snapshot of it?
     pub(crate) fn wants_snapshot_in_memory(&self, name: &TableName) -> bool {
-        self.record.wanted.get(name) == Some(&Phase::NeedsSnapshot)
+        self.record.wanted.get(name).is_some_and(|wanted| wanted.phase == Phase::NeedsSnapshot)
     }
 
     /// Hold nothing for the table any more: true once the record says so, not before (rule A5).
@@ -48,7 +67,7 @@ impl Coordinator {
         }
         self.mark("released");
         if let Some(table) = self.tables.get_mut(name) {
-            let before = table.why.take().map(|why| format!(" (first: {why})")).unwrap_or_default();
+            let before = table.why().map(|why| format!(" (first: {why})")).unwrap_or_default();
             let why = format!("{because}{before}");
             (table.why, table.released) = (Some(why.clone()), Some(why));
         }
@@ -108,7 +127,7 @@ impl Coordinator {
                     true => "it was stopped while its snapshot was beginning, and begins when somebody asks for a new one",
                     false => "it was released",
                 };
-                let why = table.released.clone().or_else(|| table.why.clone()).unwrap_or_else(|| otherwise.into());
+                let why = table.released.as_ref().or(table.why()).cloned().unwrap_or_else(|| otherwise.into());
                 // It begins anew at once, and its sink has failed for as long as before.
                 let in_vain =
                     table.begins_in_vain.or(failing.map(|retry| retry.since)).filter(|_| table.is_beginning() && !stopped);

@@ -34,11 +34,22 @@ pub(crate) struct Record {
     /// Not before this only because the quiet position rose.
     next: Time,
     /// What each table's phase should be in the record.
-    wanted: BTreeMap<TableName, Phase>,
+    wanted: BTreeMap<TableName, Wanted>,
+    /// A table has halted, perhaps for another reason than before, and no record was made since. The reasons themselves are not compared:
+    /// they are for people.
+    reason_given: bool,
     /// What is said to people once the record that says so is stored.
     pub(crate) verdicts: Vec<(TableName, Output)>,
     /// What failed last, for people.
     why: String,
+}
+
+/// What the record should say of a table.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Wanted {
+    phase: Phase,
+    /// As it is stored.
+    why: Option<String>,
 }
 
 /// How the stored record differs from memory.
@@ -61,6 +72,7 @@ impl Default for Record {
             retry: None,
             next: Time(0),
             wanted: BTreeMap::new(),
+            reason_given: false,
             verdicts: Vec::new(),
             why: String::new(),
         }
@@ -165,12 +177,14 @@ impl Coordinator {
                 entry.phase = Phase::NeedsSnapshot;
                 entry.generation = entry.generation.saturating_add(1);
                 entry.named = None;
+                entry.why = Some("the pipeline had no such table any more".into());
             }
         }
         for (name, table) in &self.tables {
             let (phase, generation, named) = self.entry_now(name, table, &quiet);
             let skipped = tables.remove(name).map(|entry| entry.skipped).unwrap_or_default();
-            let mut entry = TableRecord { phase, generation, named, skipped };
+            let why = self.wanted_reason(name, phase).cloned();
+            let mut entry = TableRecord { phase, generation, named, skipped, why };
             if let Some(skipped) = self.skipped(table) {
                 entry.skip(skipped);
             }
@@ -206,7 +220,7 @@ impl Coordinator {
     }
 
     fn wanted_phase(&self, name: &TableName, table: &Table) -> Phase {
-        match self.record.wanted.get(name).copied().unwrap_or(table.phase) {
+        match self.record.wanted.get(name).map_or(table.phase, |wanted| wanted.phase) {
             // Until its base is stored the next life would begin somewhere else.
             Phase::Streaming | Phase::Snapshotting | Phase::Paused | Phase::Halted
                 if table.is_blank() && (self.begins_now(name) || self.begins_with_snapshot(name)) =>
@@ -215,6 +229,11 @@ impl Coordinator {
             }
             phase => phase,
         }
+    }
+
+    /// Why the record would call a table halted, or in need of a snapshot.
+    fn wanted_reason(&self, name: &TableName, phase: Phase) -> Option<&String> {
+        self.record.wanted.get(name).filter(|wanted| wanted.phase == phase)?.why.as_ref()
     }
 
     /// The generation that ends a table's need of a snapshot: the one that the record wants, or one above any that it knows.
@@ -283,7 +302,9 @@ impl Coordinator {
             if skips || phase != entry.phase || needs || awaited {
                 return Difference::Urgent;
             }
-            if (generation, named) != (entry.generation, entry.named) {
+            // That there is a reason, not which one: a machine that knows reasons by their hashes does the same.
+            let explains = self.wanted_reason(name, phase).is_some() != entry.why.is_some();
+            if (generation, named) != (entry.generation, entry.named) || explains {
                 most = Difference::Some;
             }
         }
@@ -292,7 +313,7 @@ impl Coordinator {
         if known.tables.len() > self.tables.len() && known.tables.iter().any(removed) {
             return Difference::Urgent;
         }
-        if risen.is_some() || !self.names_its_log() { Difference::Some } else { most }
+        if risen.is_some() || !self.names_its_log() || self.record.reason_given { Difference::Some } else { most }
     }
 
     pub(crate) fn record_due_at(&self) -> Option<Time> {
@@ -329,6 +350,7 @@ impl Coordinator {
     pub(crate) fn replace_record(&mut self, new: PipelineState) {
         let id = self.next_id();
         self.record.flight = Some((id, new.clone()));
+        self.record.reason_given = false;
         let expected = self.record.token.clone();
         self.push(Output::StorePipelineState { id, expected, new: Box::new(new) });
     }

@@ -40,7 +40,7 @@ impl Coordinator {
         let Some((Some(retry), step)) = table.flight.as_ref().map(|flight| (flight.retry, flight.step)) else { return };
         let failing = Backoff { since: table.begins_in_vain.unwrap_or(retry.since), ..retry };
         if failing.is_hopeless(self.now, &self.config.retry) {
-            let why = table.why.clone().unwrap_or_default();
+            let why = table.flight.as_ref().and_then(|flight| flight.why.clone()).unwrap_or_default();
             return self.stop(StopReason::Unreachable { why: format!("table {name}: {why}") });
         }
         if retry.at <= self.now {
@@ -140,9 +140,10 @@ impl Coordinator {
         }
         let command = CommandId { incarnation, number: 0 };
         let used_up = point.last_sequence > Version::SEQUENCE_MAX;
-        let (attempt, written, retry, ever_unknown, validated, found) = (None, false, None, false, false, None);
+        let (attempt, written, retry, why, ever_unknown, validated, found) = (None, false, None, None, false, false, None);
         let (step, since) = (Step::Write, self.now);
-        table.flight = Some(Flight { point, new, step, command, attempt, written, retry, ever_unknown, validated, found, since });
+        table.flight =
+            Some(Flight { point, new, step, command, attempt, written, retry, why, ever_unknown, validated, found, since });
         if used_up {
             // Versions that began at zero again would lose against this life's older ones.
             let why = format!(
@@ -279,11 +280,9 @@ impl Coordinator {
         let (now, retry) = (self.now, self.config.retry);
         let Some(table) = self.tables.get_mut(name) else { return };
         let backoff = Backoff::after(table.last_failure.take(), now, &retry);
-        table.why = Some(why);
         let mut sweeps = false;
         if let Some(flight) = &mut table.flight {
-            flight.step = step;
-            flight.retry = Some(backoff);
+            (flight.step, flight.retry, flight.why) = (step, Some(backoff), Some(why));
             sweeps = flight.point.sweeps();
         }
         if sweeps && step == Step::Commit {

@@ -157,6 +157,7 @@ impl Coordinator {
             table.why = Some(why.clone());
             table.resumes_when_recorded = false;
         }
+        self.reason_was_given();
         self.push(Output::HaltTable { table: name.clone(), why, at });
         if self.config.tables.get(name).is_some_and(|t| t.on_error == OnError::Stop) {
             self.drain.begin(StopReason::TableHalted { table: name.clone() });

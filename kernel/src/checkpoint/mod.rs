@@ -99,6 +99,8 @@ pub(crate) struct Flight {
     pub(crate) written: bool,
     /// When the step is tried again; `None` while it runs.
     pub(crate) retry: Option<Backoff>,
+    /// What failed last, for people.
+    pub(crate) why: Option<String>,
     /// Was its outcome ever unknown? Then nothing of it may be deleted (rule C8).
     pub(crate) ever_unknown: bool,
     /// Was this life proven to be the newest since what it is built upon is durable?
@@ -145,6 +147,7 @@ pub(crate) struct Table {
     pub(crate) phase: Phase,
     /// In phase needs-snapshot: the generation that ends it.
     pub(crate) needed: u64,
+    /// Why it is halted or needs a snapshot, or why its state can't be read, for people. A flight that fails says so itself.
     pub(crate) why: Option<String>,
     /// A snapshot that is beginning or being read.
     pub(crate) snapshot: Option<Snapshot>,
@@ -342,6 +345,11 @@ impl Table {
     /// Is the open checkpoint as large as it should get?
     pub(crate) fn is_full(&self, config: &Config) -> bool {
         self.open.taken >= config.checkpoint.rows || self.open.bytes >= config.checkpoint.bytes
+    }
+
+    /// Why it stands still, or else what fails.
+    pub(crate) fn why(&self) -> Option<&String> {
+        self.why.as_ref().or(self.flight.as_ref().and_then(|flight| flight.why.as_ref()))
     }
 
     /// What `status` says.

@@ -357,14 +357,17 @@ impl Coordinator {
 
     /// Decides what a table does in this life, and where it stands.
     fn start_table(&mut self, name: &TableName) {
-        let Some(table) = self.tables.get(name) else { return };
+        let Some(table) = self.tables.get_mut(name) else { return };
         let trusted = planted!(self.config, ReaddedTableTrusted);
         let phase = match self.record.known.tables.get(name) {
             Some(e) if e.phase == Phase::NeedsSnapshot && e.generation > table.generation() && !trusted => Phase::NeedsSnapshot,
             Some(e) if matches!(e.phase, Phase::NeedsSnapshot | Phase::Pending | Phase::Snapshotting) => Phase::Streaming,
             Some(e) => e.phase,
             // A state that the record does not know is not ours to go on with.
-            None if table.stored.is_some() => Phase::NeedsSnapshot,
+            None if table.stored.is_some() => {
+                table.why = Some("the pipeline's record does not know the copy that is there".into());
+                Phase::NeedsSnapshot
+            }
             None => Phase::Streaming,
         };
         self.stand_at_stored(name, phase);

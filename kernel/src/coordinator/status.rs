@@ -100,7 +100,7 @@ impl Coordinator {
                     Step::Validate => "the pipeline record, after a foreign commit",
                 };
                 let since = flight.retry.map(|r| r.since);
-                waiting.push(wait(Some(name), what, since, table.why.clone(), "an answer or retry.giveUpAfter"));
+                waiting.push(wait(Some(name), what, since, flight.why.clone(), "an answer or retry.giveUpAfter"));
             } else if !table.is_settled() {
                 waiting.push(wait(Some(name), "a checkpoint to close", Some(table.open.opened), None, "its age, rows or bytes"));
             }
@@ -233,7 +233,7 @@ impl crate::checkpoint::Table {
     fn status(&self) -> TableStatus {
         TableStatus {
             phase: self.phase,
-            why: self.why.clone(),
+            why: self.why().cloned(),
             stored: self.stored.clone(),
             taken: self.taken.upto().clone(),
             rows_owed: self.rows_owed(),

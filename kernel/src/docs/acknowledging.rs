@@ -42,6 +42,10 @@
 //! table that looks fine and lacks rows that nobody has any more. Nothing but a generation of its own takes needs-snapshot back, no later
 //! halt, pause or resume. A table that is removed from the pipeline is released like any other.
 //!
+//! The record also keeps *why* a table is halted or needs a snapshot, since the life that knew it may be long over
+//! ([`TableRecord::why`](crate::state::TableRecord::why), story 08). It is for people, and bounded. No machine decides by what is in it: a
+//! record is not replaced because its text differs, but because a reason is there that was not, or because a table has halted since.
+//!
 //! # What counts as received (rule A4)
 //!
 //! Ends of transactions, keepalives *outside* of transactions, and where the reader began. A keepalive inside one may name a position beyond rows that

@@ -162,7 +162,7 @@ fn record(record: &PipelineState) -> Vec<String> {
     let PipelineState { format, incarnation, identity: log, quiet, tables } = record;
     let format = if *format == FORMAT { String::new() } else { format!(", format {format}") };
     let mut lines = vec![format!("  life {incarnation}, quiet {} of {}{format}", place(quiet), identity(log))];
-    for (name, TableRecord { phase, generation, named, skipped }) in tables {
+    for (name, TableRecord { phase, generation, named, skipped, why }) in tables {
         let generation = if *generation == 0 { String::new() } else { format!(", generation {generation}") };
         let named = named.map_or("names nothing".to_string(), |c| format!("names {c:?}"));
         let skips = skipped.iter().map(|s| {
@@ -170,6 +170,7 @@ fn record(record: &PipelineState) -> Vec<String> {
             format!(", life {} skips {transaction:?}/{:?}", s.incarnation, s.coordinate)
         });
         lines.push(format!("  {name} {}{generation}, {named}{}", phase.as_str(), skips.collect::<String>()));
+        lines.extend(why.iter().map(|why| format!("    because {why}")));
     }
     lines
 }

@@ -35,7 +35,7 @@ pub(crate) fn state() -> TableState {
 }
 
 pub(crate) fn record() -> PipelineState {
-    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(1, 3)), skipped: Vec::new() };
+    let entry = TableRecord { phase: Phase::Streaming, generation: 0, named: Some(commit(1, 3)), skipped: Vec::new(), why: None };
     PipelineState {
         format: FORMAT,
         incarnation: Incarnation(1),

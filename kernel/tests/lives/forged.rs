@@ -56,12 +56,12 @@ fn a_state_with_a_number_that_no_life_can_have_given_is_refused_by_name() {
 #[test]
 fn a_record_with_a_number_that_no_life_can_have_given_is_refused_by_name() {
     let with = |entry: TableRecord| PipelineState { tables: [(TableName::from(TABLE), entry)].into(), ..record() };
-    let entry = || TableRecord { phase: Phase::Streaming, generation: 0, named: None, skipped: Vec::new() };
+    let entry = || TableRecord { phase: Phase::Streaming, generation: 0, named: None, skipped: Vec::new(), why: None };
     let forged = [
         ("its life is 4294967295", PipelineState { incarnation: Incarnation(u32::MAX), ..record() }),
         (
             "the generation of table shop.orders is 18446744073709551615",
-            with(TableRecord { phase: Phase::NeedsSnapshot, generation: u64::MAX, named: None, skipped: Vec::new() }),
+            with(TableRecord { phase: Phase::NeedsSnapshot, generation: u64::MAX, named: None, skipped: Vec::new(), why: None }),
         ),
         (
             "the commit of table shop.orders is number 18446744073709551615",
@@ -127,7 +127,7 @@ fn a_forged_record_that_a_store_conflicts_with_ends_the_life() {
     life.now += 1_000;
     let outputs = life.give(Input::Operator(kernel::coordinator::Operator::Pause(TABLE.into())));
     let id = outputs.iter().find_map(|o| if let Output::StorePipelineState { id, .. } = o { Some(*id) } else { None });
-    let entry = TableRecord { phase: Phase::Streaming, generation: u64::MAX, named: None, skipped: Vec::new() };
+    let entry = TableRecord { phase: Phase::Streaming, generation: u64::MAX, named: None, skipped: Vec::new(), why: None };
     let found = PipelineState { incarnation: Incarnation(2), tables: [(TableName::from(TABLE), entry)].into(), ..record() };
     let outcome = StoreOutcome::Conflict { found: Some(Box::new(found)), token: "r9".into() };
     let outputs = life.give(Input::PipelineStateStored { id: id.expect("it is stored"), outcome });

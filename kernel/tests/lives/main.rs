@@ -2,4 +2,5 @@
 
 mod desk;
 mod forged;
+mod reasons;
 mod standing;

@@ -6,6 +6,7 @@
 
 use kernel::coordinator::{Fill, Output, Restart, RowRange, StopReason, ToWorker};
 use kernel::id::BatchId;
+use kernel::state::PipelineState;
 use kernel::worker::{WorkerInput, WorkerOutput};
 use twox_hash::XxHash3_64;
 
@@ -73,7 +74,9 @@ macro_rules! said {
 fn say_output(output: &Output, text: &mut Text) {
     match output {
         Output::ReadPipelineState { id } => said!(text, "read-record", id),
-        Output::StorePipelineState { id, expected, new } => said!(text, "store-record", id, expected, new),
+        Output::StorePipelineState { id, expected, new } => {
+            said!(text, "store-record", id, expected, without_reasons(new));
+        }
         Output::RecoverTable { id, table } => said!(text, "recover-table", id, table),
         Output::OpenLog { id } => said!(text, "open-log", id),
         Output::ReadLog { id, session, restart, bytes_max, keys_of } => {
@@ -217,6 +220,13 @@ impl Say for Fill {
         row.say(text);
         whole.say(text);
     }
+}
+
+/// A machine makes reasons of texts, and one that knows these by their hashes makes others: what is left is whether there is one.
+fn without_reasons(state: &PipelineState) -> PipelineState {
+    let mut state = state.clone();
+    state.tables.values_mut().filter_map(|entry| entry.why.as_mut()).for_each(String::clear);
+    state
 }
 
 fn sorted(fills: &[Fill], text: &mut Text) -> Vec<Told> {

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use kernel::id::Identity;
 use kernel::position::{Cut, Digest, LogIdentity, Within};
-use kernel::state::{PipelineState, Range, TableState};
+use kernel::state::{PipelineState, Range, TableRecord, TableState};
 
 /// Through what something is written.
 #[derive(Clone)]
@@ -122,12 +122,19 @@ impl Veil {
 
     pub(crate) fn pipeline_state(&self, state: &PipelineState) -> PipelineState {
         let PipelineState { format, incarnation, identity, quiet, tables } = state;
+        let entry = |entry: &TableRecord| {
+            let TableRecord { phase, generation, named, skipped, why } = entry;
+            // An empty one is what `said` leaves of it.
+            let veiled = |why: &String| if why.is_empty() { String::new() } else { self.text(why).into_owned() };
+            let why = why.as_ref().map(veiled);
+            TableRecord { phase: *phase, generation: *generation, named: *named, skipped: skipped.clone(), why }
+        };
         PipelineState {
             format: *format,
             incarnation: *incarnation,
             identity: self.identity(identity),
             quiet: quiet.clone(),
-            tables: tables.clone(),
+            tables: tables.iter().map(|(table, told)| (table.clone(), entry(told))).collect(),
         }
     }
 

@@ -134,8 +134,8 @@ fn pipeline_state() -> impl Strategy<Value = Box<PipelineState>> {
         at: transaction.at,
         coordinate,
     });
-    let entry = (phase, number(), option::of(commit()), vec(skip, 0..2))
-        .prop_map(|(phase, generation, named, skipped)| TableRecord { phase, generation, named, skipped });
+    let entry = (phase, number(), option::of(commit()), vec(skip, 0..2), option::of(name()))
+        .prop_map(|(phase, generation, named, skipped, why)| TableRecord { phase, generation, named, skipped, why });
     (incarnation(), identity(), position(), btree_map(table(), entry, 0..3)).prop_map(|(incarnation, identity, quiet, tables)| {
         Box::new(PipelineState { format: FORMAT, incarnation, identity, quiet, tables })
     })

@@ -2,7 +2,7 @@
 
 use kernel::config::{Config, TableConfig};
 use kernel::coordinator::{
-    Coordinator, HeldBatch, Input, LogEvent, Output, RowRange, RowsAnswer, ToWorker, Told, Touched, Visibility,
+    Coordinator, HeldBatch, Input, LogEvent, Operator, Output, RowRange, RowsAnswer, ToWorker, Told, Touched, Visibility,
 };
 use kernel::id::{BatchId, EncodedKey, Identity, Session, StreamName, TableName, Token};
 use kernel::outcome::{CommitOutcome, StoreOutcome, WriteOutcome};
@@ -21,6 +21,8 @@ struct Traced {
     now: u64,
     facts: std::collections::VecDeque<Result<Input, WorkerInput>>,
     reads: Vec<Output>,
+    /// A record is stored, and the machine learns it by finding it there.
+    finds_records: bool,
 }
 
 fn identity() -> LogIdentity {
@@ -32,8 +34,8 @@ impl Traced {
         let (mut writer, first) = Writer::new("0.1.0");
         writer.begins(Time(0), &config);
         let coordinator = Coordinator::new(Time(0), config);
-        let mut traced =
-            Self { coordinator, worker: Worker::new(), writer, first, now: 0, facts: Default::default(), reads: Vec::new() };
+        let (worker, facts, reads) = (Worker::new(), Default::default(), Vec::new());
+        let mut traced = Self { coordinator, worker, writer, first, now: 0, facts, reads, finds_records: false };
         traced.drain();
         traced.go_on();
         traced
@@ -85,6 +87,9 @@ impl Traced {
         let token = Token::from(format!("t{}", self.now));
         let fact = match output {
             Output::ReadPipelineState { id } => Input::PipelineStateRead { id, state: None, token },
+            Output::StorePipelineState { id, new, .. } if self.finds_records => {
+                Input::PipelineStateStored { id, outcome: StoreOutcome::Conflict { found: Some(new), token } }
+            }
             Output::StorePipelineState { id, .. } => Input::PipelineStateStored { id, outcome: StoreOutcome::Stored { token } },
             Output::RecoverTable { id, table } => Input::TableRecovered { id, table, state: None, token },
             Output::OpenLog { id } => {
@@ -177,6 +182,31 @@ fn other_machines_do_the_same_though_they_know_no_key() {
     for letter in b'a'..b'a' + 12 {
         assert!(!text.contains(&String::from_utf8(vec![letter; 5]).unwrap()), "a key stands in\n{text}");
     }
+}
+
+/// What is stored of a reason is made of texts that a replay does not know: it stores another one, and does the same.
+#[test]
+fn a_stored_reason_does_not_pass_the_veil_and_other_machines_do_not_miss_it() {
+    let orders = TableName::from("shop.orders");
+    let mut traced = Traced::begin(Config::new([(orders.clone(), TableConfig::new())].into()));
+    traced.finds_records = true;
+    let Some(Output::ReadLog { id, .. }) = traced.reads.pop() else { panic!("the log is not read") };
+    let (transaction, coordinate) =
+        (Transaction { stream: StreamName::from(""), at: Offset(0) }, Coordinate { major: 0, minor: 0 });
+    let why = "'alice' is no number".to_owned();
+    let refused = LogEvent::Refused { table: orders.clone(), transaction, coordinate, why };
+    traced.tell(Input::LogRead { id, batches: vec![], events: vec![refused], finished: false });
+    traced.tell(Input::Operator(Operator::Release(orders.clone())));
+    // Nothing differs from what is stored: also a machine that knows another reason than the one that it finds does not store its own.
+    traced.now += Duration::from_secs(20).0;
+    traced.tell(Input::Timeout);
+    let status = traced.coordinator.status();
+    let why = status.tables[&orders].why.as_deref();
+    assert_eq!(why, Some("somebody released it (first: 'alice' is no number)"), "the story comes to its end");
+    let text = traced.end();
+    assert!(text.contains(r#""phase":"needs-snapshot","generation":1,"named":null,"why":"~"#), "{text}");
+    assert!(!text.contains("alice") && !text.contains("released it"), "{text}");
+    replay(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 
 #[test]

@@ -186,7 +186,7 @@ pub(super) async fn the_highest_version_wins(harness: &dyn SinkHarness) -> Held 
 /// A record with something in every field, numbered.
 fn record(number: u32) -> PipelineState {
     let named = Some(CommitId { incarnation: Incarnation(number), number: 7 });
-    let table = TableRecord { phase: Phase::Streaming, generation: u64::from(number), named, skipped: Vec::new() };
+    let table = TableRecord { phase: Phase::Streaming, generation: u64::from(number), named, skipped: Vec::new(), why: None };
     PipelineState {
         format: FORMAT,
         incarnation: Incarnation(number),
