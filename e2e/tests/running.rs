@@ -98,3 +98,18 @@ fn an_address_that_is_taken_is_refused_if_it_was_asked_for() {
     let ended = desk().urutau(&["run", "-f", "pipeline.yaml", "--until-current", "--listen", &address]);
     ended.expect_code(2).expect_words(&[&address]);
 }
+
+#[test]
+fn a_table_that_somebody_left_standing_is_said_to_stand_at_each_beginning() {
+    let desk = desk().with_pipeline(&PIPELINE.replace(", follow: true, transactionIdle: 100ms", ""));
+    desk.run().expect_code(0);
+    let table =
+        |action: &[&str]| desk.urutau(&[&["table"], action, &["-f", "pipeline.yaml", "--listen", "off", "shop.items"]].concat());
+    table(&["pause"]).expect_code(0);
+    let paused = ["INFO", "table is paused since an earlier run", "urutau table resume"];
+    desk.run().expect_code(0).expect_line(&paused).expect_no_words(&["table goes on"]);
+    table(&["drop", "--yes"]).expect_code(0);
+    let dropped = ["shop.items is needs-snapshot: somebody dropped it"];
+    desk.urutau(&["tables", "-f", "pipeline.yaml"]).expect_code(0).expect_words(&dropped);
+    desk.run().expect_code(4).expect_words(&dropped);
+}

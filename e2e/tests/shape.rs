@@ -117,9 +117,16 @@ fn a_value_that_does_not_fit_halts_the_table_until_somebody_says_what_becomes_of
     let halted = desk.run().expect_code(3);
     halted.expect_words(&["shop.items", "'price'", "decimal(4,2)", "above the highest", "onValue"]).expect_no_words(&["100.00"]);
 
+    // The next run reads nothing of the table, has no log of the one before, and says why it stands still all the same.
+    let why = ["shop.items is halted: ", "'price'", "decimal(4,2)", "above the highest", "onValue"];
+    desk.urutau(&["tables", "-f", "pipeline.yaml"]).expect_code(0).expect_words(&why).expect_no_words(&["100.00"]);
+    let since = ["WARN", "table is halted since an earlier run", "urutau table resume", "above the highest"];
+    desk.run().expect_code(3).expect_words(&why).expect_line(&since).expect_no_words(&["table goes on", "100.00"]);
+
     desk.write("pipeline.yaml", &format!("{HEAD}    cast: {{ price: \"decimal(4,2)\" }}\n    onValue: clamp\n"));
     let resumed = desk.urutau(&["table", "resume", "-f", "pipeline.yaml", "--listen", "off", "shop.items"]);
     resumed.expect_code(0);
+    desk.urutau(&["tables", "-f", "pipeline.yaml"]).expect_code(0).expect_no_words(&["above the highest"]);
     desk.run().expect_code(0);
     assert_eq!(copied(&desk), "1 99.99,2 99.99,3 1.00");
 }

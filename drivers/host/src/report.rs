@@ -8,6 +8,7 @@ use contract::{LogEvent, LogRead, Retention};
 use kernel::coordinator::{Coordinator, Status, TableStatus};
 use kernel::id::TableName;
 use kernel::outcome::CommitOutcome;
+use kernel::state::Phase;
 use metrics::{counter, gauge, histogram};
 use pump::Notice;
 use rows::TableSchema;
@@ -152,11 +153,12 @@ impl Reporter {
         }
         publish(&report);
         seen.report = report;
+        let notices = std::mem::take(&mut seen.notices);
+        let tables = if notices.is_empty() { BTreeMap::new() } else { status.tables.clone() };
         seen.status = Some(status);
         seen.observed = Some(Instant::now());
-        let notices = std::mem::take(&mut seen.notices);
         drop(seen);
-        notices.iter().for_each(log);
+        notices.iter().for_each(|notice| log(notice, &tables));
     }
 
     /// Something for people. It is logged when the machine is observed next, which is at the end of the same step.
@@ -237,12 +239,16 @@ fn now_micros() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn log(notice: &Notice) {
+/// Of a notice that a table begins the tables' status is that of its beginning: no row was read yet.
+fn log(notice: &Notice, tables: &BTreeMap<TableName, TableStatus>) {
     match notice {
         Notice::Started { table, state, lost } => {
+            let stands = tables.get(table).filter(|status| matches!(status.phase, Phase::Halted | Phase::Paused));
             let (table, lost) = (table.to_string(), *lost);
             let position = state.as_ref().map(|s| s.cut.upto().to_string()).unwrap_or_default();
-            if lost {
+            if let (Some(status), false) = (stands, lost) {
+                log_standing(&table, status);
+            } else if lost {
                 tracing::error!(
                     table,
                     position,
@@ -268,6 +274,20 @@ fn log(notice: &Notice) {
             tracing::warn!(table, ?transaction, ?coordinate, "an event was passed over because somebody said skip");
         }
     }
+}
+
+/// A table that an earlier run has left standing, and that stands still: the log in which it says why may be gone.
+fn log_standing(table: &str, status: &TableStatus) {
+    if status.phase == Phase::Paused {
+        return tracing::info!(table, "table is paused since an earlier run; 'urutau table resume' lets it go on");
+    }
+    let why = status.why.as_deref().unwrap_or("the run that halted it did not store why");
+    tracing::warn!(
+        table,
+        why,
+        "table is halted since an earlier run: mend the cause, then 'urutau table resume'; or pass over the one event with 'urutau table \
+         skip', or read the table anew with 'urutau table resnapshot' where its source can"
+    );
 }
 
 fn report(pipeline: &str, status: &Status) -> Report {
