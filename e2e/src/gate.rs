@@ -56,38 +56,37 @@ impl Stand {
     }
 }
 
-fn number(server: &Postgres, query: &str) -> u64 {
-    let said = server.sql("postgres", query);
-    said.parse().unwrap_or_else(|_| panic!("{query}: '{said}' is no number"))
-}
-
 impl Gate {
     /// Of the one slot of a pipeline.
     pub fn new(slot: &'static str) -> Gate {
         Gate { slot, quiet: 0, stood: BTreeMap::new() }
     }
 
-    /// Looks, asks the copy about rows (table, expression), and panics where the gate is broken.
-    #[track_caller]
-    pub fn look(&mut self, server: &Postgres, desk: &Desk, questions: &[(&str, &str)]) -> Look {
-        self.look_for(server, desk, questions, 60).expect("nobody holds the catalogue's lock for a minute")
+    /// Looks, and asks the copy about rows (table, expression). `Err` says where the gate is broken.
+    pub fn look(&mut self, server: &Postgres, desk: &Desk, questions: &[(&str, &str)]) -> Result<Look, String> {
+        Ok(self.look_for(server, desk, questions, 60)?.expect("nobody holds the catalogue's lock for a minute"))
     }
 
-    /// Looks at what a process has that is frozen; `None` if that is the lock of the catalogue.
-    #[track_caller]
-    pub fn look_at_frozen(&mut self, server: &Postgres, desk: &Desk) -> Option<Look> {
+    /// Looks at what a process has that is frozen; `None` if that is the lock of the catalogue. `Err` says where the gate is broken.
+    pub fn look_at_frozen(&mut self, server: &Postgres, desk: &Desk) -> Result<Option<Look>, String> {
         self.look_for(server, desk, &[], 1)
     }
 
-    #[track_caller]
-    fn look_for(&mut self, server: &Postgres, desk: &Desk, questions: &[(&str, &str)], patience_seconds: u32) -> Option<Look> {
+    fn look_for(
+        &mut self,
+        server: &Postgres,
+        desk: &Desk,
+        questions: &[(&str, &str)],
+        patience_seconds: u32,
+    ) -> Result<Option<Look>, String> {
         let confirmed = server.slot(self.slot).acknowledged;
-        let said = readers::states(&desk.warehouse(), "shop", questions, patience_seconds)?;
-        let end = number(server, "SELECT (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint");
-        let look = Look::of(&said, confirmed, end);
+        let Some(said) = readers::states(&desk.warehouse(), "shop", questions, patience_seconds) else { return Ok(None) };
+        let look = Look::of(&said, confirmed, server.log_end());
         let faults = [look.faults(), self.went_back(&look)].concat();
-        assert!(faults.is_empty(), "the position gate is broken: {}\n{look:#?}\n{said:#}", faults.join("; "));
-        Some(look)
+        if !faults.is_empty() {
+            return Err(format!("the position gate is broken: {}\n{look:#?}\n{said:#}", faults.join("; ")));
+        }
+        Ok(Some(look))
     }
 
     /// What is behind what was seen before.
