@@ -81,7 +81,7 @@ impl Ledger {
 
     /// How a copy differs from what must be in it, as one of [`readers::READERS`] finds it. Nothing may write meanwhile.
     pub fn difference(&self, server: &Postgres, database: &str, desk: &Desk, reader: &str) -> Option<String> {
-        let columns = readers::query_as(reader, &desk.warehouse(), "shop", self.table, &["--columns"]);
+        let columns = readers::columns(reader, &desk.warehouse(), "shop", self.table);
         if let Some(missing) = self.missing(server, database, &columns) {
             return Some(missing);
         }

@@ -66,11 +66,20 @@ pub fn query(warehouse: &Path, namespace: &str, table: &str, expressions: &[&str
     query_as("duckdb", warehouse, namespace, table, expressions)
 }
 
-/// The same of the rows that one of [`READERS`] finds; or, asked for `--columns`, the names of the table's columns.
+/// The same of the rows that one of [`READERS`] finds.
 pub fn query_as(name: &str, warehouse: &Path, namespace: &str, table: &str, expressions: &[&str]) -> Vec<String> {
+    ask_about(name, warehouse, namespace, table, expressions)
+}
+
+/// The names of a table's columns, as one of [`READERS`] finds them.
+pub fn columns(name: &str, warehouse: &Path, namespace: &str, table: &str) -> Vec<String> {
+    ask_about(name, warehouse, namespace, table, &["--columns"])
+}
+
+fn ask_about(name: &str, warehouse: &Path, namespace: &str, table: &str, what: &[&str]) -> Vec<String> {
     let mut command = reader("query.py");
     command.arg("--warehouse").arg(warehouse).args(["--namespace", namespace, "--table", table, "--reader", name]);
-    command.args(expressions);
+    command.args(what);
     let said = Process::start(command).wait().expect_code(0);
     serde_json::from_str(&said.stdout).expect("query.py prints JSON")
 }

@@ -149,9 +149,7 @@ tables:
 
     fn start(&mut self) {
         let port = free_port();
-        let listen = format!("127.0.0.1:{port}");
-        let command = self.desk.command(Binary::Plain, &["run", "-f", "pipeline.yaml", "--listen", &listen]);
-        self.run = Some((Process::start(command), port));
+        self.run = Some((self.desk.run_at(Binary::Plain, port, None), port));
         self.wait("the run's beginning", |_, port| table(port, "public.orders").filter(|orders| orders["phase"] != "pending"));
     }
 

@@ -1,7 +1,7 @@
 //! What is done to the tables: by statements of a seed, each step one batch, with a mark in every table at its end.
 
 use std::io::Write as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use e2e::ledger::Ledger;
 use e2e::postgres::Postgres;
@@ -305,13 +305,17 @@ impl Open {
     /// Commits it, behind everything that was committed meanwhile.
     pub(crate) fn commit(mut self) {
         self.session.stdin.take().expect("a pipe").write_all(b"COMMIT;\n").expect("psql reads");
-        assert!(self.session.wait().expect("psql ends").success(), "the open transaction was not committed");
+        assert!(self.ended().success(), "the open transaction was not committed");
     }
 
     /// It ended with its server.
     pub(crate) fn lost(mut self) {
         drop(self.session.stdin.take());
-        self.session.wait().expect("psql ends");
+        self.ended();
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        wait_until("the end of the open transaction's session", || self.session.try_wait().expect("a child can be asked"))
     }
 }
 
