@@ -183,9 +183,11 @@ impl Day {
                 self.ordinary();
             }
         }
-        if self.trade.random.below(3) == 0 {
+        // In turns, since a day that meets none fails.
+        if self.away.is_multiple_of(3) {
             self.truncate("a TRUNCATE while urutau was away");
         }
+        self.away += 1;
         self.ordinary();
     }
 

@@ -68,6 +68,8 @@ struct Day {
     reading: BTreeMap<usize, Reading>,
     has_stock: bool,
     changes: usize,
+    /// Times that urutau was away.
+    away: usize,
     boundaries: usize,
     met: BTreeMap<&'static str, u64>,
 }
@@ -86,6 +88,7 @@ impl Day {
             reading: BTreeMap::new(),
             has_stock: false,
             changes: 0,
+            away: 0,
             boundaries: 0,
             met: BTreeMap::new(),
         };
