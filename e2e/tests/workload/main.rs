@@ -4,7 +4,8 @@
 //! gate holds: see [`Gate`].
 //!
 //! The day goes by a count of steps from a seed, not by the clock. What it must meet (a kill in the midst of a snapshot, of a large transaction,
-//! of a commit ...) it brings about: it looks, freezes the run when it is there, and looks again before it kills. `URUTAU_WORKLOAD_STEPS` makes it
+//! of a commit ...) it brings about: it looks, freezes the run when it is there, and looks again before it kills. How many turns that takes
+//! depends on how fast everybody is: a seed's day is much the same again, not to the last statement. `URUTAU_WORKLOAD_STEPS` makes it
 //! longer, `URUTAU_WORKLOAD_SEED` another one. A day that fails says both, and leaves what there was in the target folder.
 
 mod lives;
@@ -23,7 +24,7 @@ use trade::{DATABASE, Trade};
 
 /// Steps of a short day; one more round of lives begins as long as there are fewer.
 const STEPS: u64 = 30;
-/// Rows of a large transaction at most, in a short day and in one that was asked to be longer.
+/// Rows of a large transaction at most, in a short day and in a longer one.
 const LARGE: (u64, u64) = (20_000, 100_000);
 
 /// What every day must meet.
@@ -58,8 +59,12 @@ struct Reading {
 }
 
 struct Day {
+    release: Release,
     seed: u64,
+    /// Steps that it is asked to have at least.
+    wanted: u64,
     steps: u64,
+    /// Rows of a large transaction at most.
     large: u64,
     trade: Trade,
     desk: Desk,
@@ -75,12 +80,14 @@ struct Day {
 }
 
 impl Day {
-    fn begin(release: Release, seed: u64, large: u64) -> Day {
+    fn begin(release: Release, seed: u64, wanted: u64) -> Day {
         let trade = Trade::begin(Postgres::start(release, &[]), seed);
         let day = Day {
+            release,
             seed,
+            wanted,
             steps: 0,
-            large,
+            large: if wanted > STEPS { LARGE.1 } else { LARGE.0 },
             trade,
             desk: Desk::new(),
             gate: Gate::new("desk"),
@@ -279,7 +286,7 @@ impl Drop for Day {
         if !std::thread::panicking() {
             return;
         }
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("workload-{:x}", self.seed));
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("workload-{:?}-{:x}", self.release, self.seed));
         let _ = std::fs::remove_dir_all(&kept);
         if let Some((process, _)) = &self.run {
             self.desk.write("life-last.log", &process.stderr());
@@ -295,9 +302,10 @@ impl Drop for Day {
             let _ = std::fs::write(kept.join(format!("ledger-{}", table.ledger.table)), said.unwrap_or_else(|why| why));
         }
         eprintln!(
-            "again: URUTAU_WORKLOAD_SEED={:#x} URUTAU_WORKLOAD_STEPS={}; failed after {} steps, met {:#?}; what there was: {}",
+            "again: URUTAU_WORKLOAD_SEED={:#x} URUTAU_WORKLOAD_STEPS={}; PostgreSQL {:?}, failed after {} steps, met {:#?}; what there was: {}",
             self.seed,
-            self.steps + 1,
+            self.wanted,
+            self.release,
             self.steps,
             self.met,
             kept.display()
@@ -314,10 +322,8 @@ fn said(variable: &str) -> Option<u64> {
 
 fn a_day(release: Release, seed: u64) {
     let seed = said("URUTAU_WORKLOAD_SEED").unwrap_or(seed).max(1); // Zero is no seed for this generator.
-    let asked = said("URUTAU_WORKLOAD_STEPS");
-    let (steps, large) = asked.map_or((STEPS, LARGE.0), |steps| (steps, LARGE.1));
-    let mut day = Day::begin(release, seed, large);
-    while day.steps < steps {
+    let mut day = Day::begin(release, seed, said("URUTAU_WORKLOAD_STEPS").unwrap_or(STEPS));
+    while day.steps < day.wanted {
         ROUND.into_iter().for_each(|life| day.live(life));
     }
     day.rest();
@@ -339,7 +345,7 @@ fn three_tables_survive_kills_restarts_and_changes_of_columns_on_postgresql_18()
 
 #[test]
 fn what_is_planted_at_each_judge_is_noticed_on_a_real_server() {
-    let mut day = Day::begin(Release::Fifteen, 1, LARGE.0);
+    let mut day = Day::begin(Release::Fifteen, 1, STEPS);
     for reader in readers::READERS {
         day.compare(&[reader]);
         day.trade.sql("UPDATE ledger.orders SET rows[1] = rows[1] || '{\"note\": \"planted\"}' WHERE key = '[7]'");
@@ -362,7 +368,7 @@ fn what_is_planted_at_each_judge_is_noticed_on_a_real_server() {
 
 #[test]
 fn a_table_in_the_midst_of_a_large_transaction_is_judged_too() {
-    let mut day = Day::begin(Release::Fifteen, 2, LARGE.0);
+    let mut day = Day::begin(Release::Fifteen, 2, STEPS);
     day.ordinary();
     day.rest();
     day.live(Life::Large);
