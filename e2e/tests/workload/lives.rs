@@ -48,13 +48,15 @@ impl Day {
             self.ordinary();
             self.look();
         }
-        self.truncate("a TRUNCATE while the log was followed");
+        self.truncate();
         let open = self.trade.open();
         self.ordinary();
         open.commit();
         self.trade.mark();
         self.meet("a transaction that committed behind later ones");
         self.evolve();
+        self.see_it_copied("a TRUNCATE and a change of columns");
+        self.meet("a TRUNCATE while the log was followed");
         self.meet("a change of columns while the log was followed");
         for _ in 0..self.trade.random.below(4) {
             self.ordinary();
@@ -98,8 +100,8 @@ impl Day {
         self.meet("a large transaction");
         self.freeze_when("a table in the midst of a large transaction", is_divided, |day| {
             // All of it may have been copied between two looks.
-            let last = *day.trade.marks.last().expect("a mark");
-            if day.look().tables.values().all(|stand| stand.effective >= last) {
+            let look = day.look();
+            if day.has_copied(&look, day.trade.last_mark()) {
                 day.trade.large(rows, stock);
             }
         });
@@ -148,9 +150,8 @@ impl Day {
         self.boundaries += 1;
         self.ordinary();
         let parked = self.desk.run_parked(point, 1, &[]).unwrap_or_else(|| panic!("with more to copy no run comes to {point}"));
-        assert_eq!(parked.kill().signal, Some(9));
+        self.was_killed(parked.kill());
         self.meet("a kill inside of a commit");
-        self.was_killed();
     }
 
     pub(super) fn rest(&mut self) {
@@ -185,7 +186,8 @@ impl Day {
         }
         // In turns, since a day that meets none fails.
         if self.away.is_multiple_of(3) {
-            self.truncate("a TRUNCATE while urutau was away");
+            self.truncate();
+            self.meet("a TRUNCATE while urutau was away");
         }
         self.away += 1;
         self.ordinary();
@@ -209,9 +211,8 @@ impl Day {
         }
     }
 
-    fn truncate(&mut self, met: &'static str) {
+    fn truncate(&mut self) {
         self.trade.truncate();
         self.steps += 1;
-        self.meet(met);
     }
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 use e2e::gate::{Gate, Look, Stand};
 use e2e::http::{free_port, post, table};
 use e2e::postgres::{Postgres, Release};
-use e2e::{Binary, Desk, Process, Signal, readers, wait_until};
+use e2e::{Binary, Desk, Ended, Process, Signal, readers, wait_until};
 
 use lives::{Life, ROUND};
 use trade::{DATABASE, Trade};
@@ -26,6 +26,9 @@ use trade::{DATABASE, Trade};
 const STEPS: u64 = 30;
 /// Rows of a large transaction at most, in a short day and in a longer one.
 const LARGE: (u64, u64) = (20_000, 100_000);
+
+/// Looks until something is given up.
+const LOOKS: usize = 500;
 
 /// What every day must meet.
 const MET: [&str; 19] = [
@@ -174,23 +177,23 @@ tables:
         process.send(signal);
     }
 
-    /// Kills the run wherever it is; what it left is looked at.
+    /// Kills the run wherever it is.
     fn kill(&mut self) -> Look {
         self.send(Signal::Kill);
         let (process, _) = self.run.take().expect("a run");
-        let ended = process.wait();
+        self.was_killed(process.wait())
+    }
+
+    /// A run was killed: what it said is kept, and what it left is looked at.
+    fn was_killed(&mut self, ended: Ended) -> Look {
         self.desk.write(&format!("life-{}.log", self.met.get("a kill").unwrap_or(&0)), &ended.stderr);
         assert_eq!(ended.signal, Some(9), "it ended by itself:\n{}", ended.stderr);
         for word in ["halted", "panicked", "a fault in urutau"] {
             assert!(!ended.stderr.contains(word), "it says '{word}':\n{}", ended.stderr);
         }
-        self.was_killed()
-    }
-
-    fn was_killed(&mut self) -> Look {
         self.meet("a kill");
         let look = self.look_at_rows();
-        let last = *self.trade.marks.last().expect("a mark");
+        let last = self.trade.last_mark();
         if look.tables.values().any(|stand| stand.effective < last) {
             self.meet("a kill while there was more to copy");
         }
@@ -205,10 +208,8 @@ tables:
 
     /// Freezes the run when it is so, done `meanwhile` as often as it is not, and sees that it still is.
     fn freeze_when(&mut self, what: &str, is_so: impl Fn(&Look) -> bool, mut meanwhile: impl FnMut(&mut Day)) -> Look {
-        for _ in 0..500 {
-            let (process, _) = self.run.as_mut().expect("a run");
-            assert!(process.runs(), "{what}: it ended by itself:\n{}", process.stderr());
-            if is_so(&self.look()) {
+        for _ in 0..LOOKS {
+            if is_so(&self.look_at_run(what)) {
                 self.send(Signal::Stop);
                 let frozen = self.gate.look_at_frozen(&self.trade.server, &self.desk);
                 let frozen = frozen.unwrap_or_else(|why| panic!("{why}"));
@@ -219,6 +220,35 @@ tables:
             }
             meanwhile(self);
         }
+        self.give_up(what)
+    }
+
+    /// Looks until everything that was done up to now is copied by the run.
+    fn see_it_copied(&mut self, what: &str) {
+        let last = self.trade.last_mark();
+        // A mark's place may lie a little behind the end of its commit, where a table stands that has it: one more leads beyond.
+        self.trade.mark();
+        for _ in 0..LOOKS {
+            let look = self.look_at_run(what);
+            if self.has_copied(&look, last) {
+                return;
+            }
+        }
+        self.give_up(what)
+    }
+
+    /// Has every table's copy what was done up to this mark?
+    fn has_copied(&self, look: &Look, mark: u64) -> bool {
+        (0..self.tables()).all(|number| look.tables.get(&self.name(number)).is_some_and(|stand| stand.effective >= mark))
+    }
+
+    fn look_at_run(&mut self, what: &str) -> Look {
+        let (process, _) = self.run.as_mut().expect("a run");
+        assert!(process.runs(), "{what}: it ended by itself:\n{}", process.stderr());
+        self.look()
+    }
+
+    fn give_up(&self, what: &str) -> ! {
         panic!("{what}: does not come about:\n{}", self.run.as_ref().map(|(process, _)| process.stderr()).unwrap_or_default());
     }
 
@@ -248,10 +278,14 @@ tables:
         }
     }
 
+    /// How many tables the pipeline has.
+    fn tables(&self) -> usize {
+        if self.has_stock { 3 } else { 2 }
+    }
+
     /// What the first of these readers finds in a copy that is not as its ledger says.
     fn difference(&self, readers: &[&str]) -> Option<String> {
-        let tables = if self.has_stock { 3 } else { 2 };
-        self.trade.tables[..tables].iter().find_map(|table| {
+        self.trade.tables[..self.tables()].iter().find_map(|table| {
             readers.iter().find_map(|reader| {
                 let differs = table.ledger.difference(&self.trade.server, DATABASE, &self.desk, reader)?;
                 Some(format!("{reader}: {}: {differs}", table.ledger.table))

@@ -124,6 +124,10 @@ impl Trade {
         self.marks.push(end.parse().expect("a place in the log"));
     }
 
+    pub(crate) fn last_mark(&self) -> u64 {
+        *self.marks.last().expect("a mark")
+    }
+
     fn marking(&self) -> String {
         self.tables.iter().map(|table| self.marking_of(table)).collect()
     }
