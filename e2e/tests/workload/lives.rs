@@ -28,6 +28,10 @@ pub(super) enum Life {
     Rest,
 }
 
+/// The boundaries inside of a commit, each of which has its turn. Which one is the first depends on the seed.
+pub(super) const POINTS: [&str; 5] =
+    ["iceberg-data-written", "iceberg-vectors-written", "iceberg-metadata-written", "iceberg-swapped", "iceberg-record-stored"];
+
 impl Day {
     pub(super) fn live(&mut self, life: Life) {
         match life {
@@ -139,13 +143,6 @@ impl Day {
     }
 
     fn commit(&mut self) {
-        const POINTS: [&str; 5] = [
-            "iceberg-data-written",
-            "iceberg-vectors-written",
-            "iceberg-metadata-written",
-            "iceberg-swapped",
-            "iceberg-record-stored",
-        ];
         let point = POINTS[self.boundaries % POINTS.len()];
         self.boundaries += 1;
         self.ordinary();
