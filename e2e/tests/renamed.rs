@@ -1,7 +1,7 @@
 //! Columns that are renamed, dropped and made again, in one backlog and between runs: rows that no log tells follow them, too.
 
 use e2e::postgres::{Postgres, Release};
-use e2e::{Desk, readers};
+use e2e::{Binary, Desk, Signal, http, readers, wait_until};
 
 const ROWS: u64 = 6;
 
@@ -114,6 +114,38 @@ fn what_is_unclear_halts_the_table_until_it_is_read_anew(release: Release) {
     server.sql("shop", "UPDATE items SET z = 'later' WHERE n = 3");
     desk.run().expect_code(0).expect_no_words(&["halted"]);
     compare(&server, &desk, "gone on with");
+}
+
+/// A transaction that waits for a synchronous standby is in the log before anybody sees what it did to the table: it is waited for, since
+/// the catalogue of before would call its new column by the number of the one that it dropped.
+#[test]
+fn what_nobody_sees_yet_is_waited_for() {
+    let (server, desk) = begun(Release::Fifteen);
+    let port = http::free_port();
+    let run = desk.run_at(Binary::Plain, port, None);
+    wait_until("a run", || http::table(port, "public.items").filter(|table| table["phase"] == "streaming"));
+    server.sql("shop", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.sql("shop", "SELECT pg_reload_conf()");
+    let before = server.log_end();
+    let change =
+        "BEGIN; ALTER TABLE items DROP COLUMN n; ALTER TABLE items ADD COLUMN m int; UPDATE items SET m = 7 WHERE id = 2; COMMIT";
+    let mut waiting = server.session("shop", &format!("SET synchronous_commit = on; {change}"));
+    let is_logged =
+        || (server.sql("shop", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").trim() == "1").then_some(());
+    wait_until("a commit that waits for a standby", is_logged);
+    assert!(server.log_end() > before);
+    wait_until("a run that says so", || run.stderr().contains("[postgres-unseen]").then_some(()));
+    server.sql("shop", "SET synchronous_commit = local; ALTER SYSTEM RESET synchronous_standby_names");
+    server.sql("shop", "SELECT pg_reload_conf()");
+    assert!(wait_until("the commit's end", || waiting.try_wait().expect("a child can be asked")).success());
+    let end = server.log_end();
+    let position = |table: serde_json::Value| table["position"].as_str().and_then(|text| text.parse::<u64>().ok());
+    wait_until("the copy", || http::table(port, "public.items").and_then(position).filter(|position| *position >= end));
+    run.send(Signal::Terminate);
+    run.wait().expect_code(0).expect_no_words(&["halted"]);
+    let all = "string_agg(id || ' ' || a || ' ' || coalesce(CAST(m AS text), '-'), ',' ORDER BY id)";
+    let copied = readers::query(&desk.warehouse(), "shop", "items", &[all]);
+    assert_eq!(copied.join(""), server.sql("shop", &format!("SELECT {all} FROM items")).trim());
 }
 
 #[test]

@@ -136,6 +136,13 @@ impl TokioEnv {
     }
 }
 
+/// What is tried again by itself is in the log all the same: it may stay so.
+fn warn_if_lost(failure: &LogFailure) {
+    if let LogFailure::SessionLost { why } = failure {
+        tracing::warn!(why, "the source's log is not read; it is tried again");
+    }
+}
+
 #[async_trait]
 impl pump::Env for TokioEnv {
     type Staged = contract::Staged;
@@ -180,7 +187,7 @@ impl pump::Env for TokioEnv {
     async fn open_log(&self, incarnation: Incarnation) -> Result<OpenedLog, LogFailure> {
         *self.reader.lock().await = None;
         self.open_tables(incarnation).await.map_err(convert::opening_failure)?;
-        let log = self.source.open().await.map_err(convert::opening_failure)?;
+        let log = self.source.open().await.map_err(convert::opening_failure).inspect_err(warn_if_lost)?;
         let session = Session(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(OpenedLog { session, identity: log.identity, floor: log.floor, end: log.end })
     }
@@ -189,13 +196,13 @@ impl pump::Env for TokioEnv {
         let mut reader = self.reader.lock().await;
         if let Some(restart) = restart {
             *reader = None;
-            *reader = Some(self.stream(restart).await.map_err(convert::reading_failure)?);
+            *reader = Some(self.stream(restart).await.map_err(convert::reading_failure).inspect_err(warn_if_lost)?);
         }
         let Some(open) = reader.as_mut() else {
             return Err(LogFailure::SessionLost { why: "the log is not open".into() });
         };
         let limit = Limit { rows: self.rows_per_read, bytes: bytes_max };
-        let read = open.next(limit).await.map_err(convert::reading_failure)?;
+        let read = open.next(limit).await.map_err(convert::reading_failure).inspect_err(warn_if_lost)?;
         self.reporter.read(&read);
         convert::chunk(read, &self.schemas).map_err(|error| LogFailure::Config { why: error.to_string() })
     }

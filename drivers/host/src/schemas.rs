@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contract::{Error, Sink, SinkTable};
+use contract::{Error, Kind, Sink, SinkTable};
 use kernel::id::TableName;
 use rows::filter::Filter;
 use rows::shape::{Missing, Shape, ShapeRowsError};
-use rows::{ChangeBatch, TableSchema};
+use rows::{ChangeBatch, Column, TableSchema};
 
 use crate::plan::TablePlan;
 use crate::stored::Stored;
@@ -126,6 +126,14 @@ impl Schemas {
                 changes.join("; ")
             ));
         }
+        if let Some(name) = uncopied(before, from.schema(), to.schema()) {
+            let table = &schema.table;
+            let what = format!(
+                "table {table}: '{name}' is a column here that was left out so far, so that the copy has none of its values"
+            );
+            let remedy = "copy the table anew into another target";
+            return Err(Error::new(Kind::Rejected, "columns-changed", what, remedy).to_string());
+        }
         let target = known.plan.at_target(Arc::clone(from.schema()));
         self.sink.follows(&target, to.schema()).map_err(|error| error.to_string())?;
         if known.shape_of(schema).is_none() {
@@ -168,6 +176,12 @@ impl Schemas {
     }
 }
 
+/// A column that comes to the target, and that the table had before under a name that was not copied: older rows have values in it.
+fn uncopied(before: &TableSchema, from: &TableSchema, to: &TableSchema) -> Option<String> {
+    let is_old = |column: &&Column| from.counterpart(column).is_none() && before.counterpart(column).is_some();
+    to.columns.iter().find(is_old).map(|column| column.name.clone())
+}
+
 impl Known {
     fn of(table: &Agreed) -> Self {
         let followed = vec![(Arc::clone(&table.schema), Arc::clone(&table.shape))];
@@ -184,7 +198,6 @@ impl Known {
 mod tests {
     use contract::memory::MemorySink;
     use contract::{Mode, TableRequest};
-    use rows::Column;
     use rows::shape::Wanted;
 
     use super::*;
@@ -297,6 +310,28 @@ mod tests {
         left_out.begin(&agreed_as(&old, wanted), &[]).unwrap();
         left_out.changed(&new).unwrap();
         assert!(is_followed(&left_out, &old), "rows of both come narrowed to the columns that are copied");
+    }
+
+    #[test]
+    fn a_column_that_was_left_out_and_gets_a_copied_name_halts_the_table() {
+        let numbered = |columns: &[(&str, &str, u32)]| {
+            let mut schema = schema(&columns.iter().map(|(name, kind, _)| (*name, *kind)).collect::<Vec<_>>());
+            for (column, (.., number)) in Arc::make_mut(&mut schema).columns.iter_mut().zip(columns) {
+                column.identity = Some(*number);
+            }
+            schema
+        };
+        let old = numbered(&[("id", "int64", 1), ("a", "string", 2), ("b", "string", 3)]);
+        let wanted = Wanted { columns: Some(vec!["id".into(), "a".into()]), ..Wanted::default() };
+        let schemas = || {
+            let schemas = Schemas::new(Arc::new(MemorySink::new(contract::StateWrite::WithData)), true);
+            schemas.begin(&agreed_as(&old, wanted.clone()), &[]).unwrap();
+            schemas
+        };
+        let why = schemas().changed(&numbered(&[("id", "int64", 1), ("a", "string", 3)])).unwrap_err();
+        assert!(why.contains("'a' is a column here that was left out so far"), "{why}");
+        // One that is new has no older values.
+        schemas().changed(&numbered(&[("id", "int64", 1), ("b", "string", 3), ("a", "string", 4)])).unwrap();
     }
 
     #[test]

@@ -7,7 +7,7 @@ use kernel::position::LogIdentity;
 
 use crate::pgoutput::Lsn;
 use crate::visibility::{Seen, Xids};
-use crate::wire::{Connection, WireError};
+use crate::wire::{Connection, WireError, literal};
 
 use super::Cells;
 
@@ -99,6 +99,13 @@ pub(crate) async fn xids(connection: &mut Connection) -> Result<Xids, WireError>
     let rows = connection.query("SELECT pg_catalog.pg_current_snapshot()").await?;
     let seen = Seen::read(only(&rows)?.text(0)?, false).map_err(|e| WireError::Protocol(e.to_string()))?;
     Ok(Xids::near(seen.next()))
+}
+
+/// Does this session see a transaction that the log has told? One that waits for a synchronous standby is told before anybody sees it.
+pub(crate) async fn sees(connection: &mut Connection, transaction: &TransactionName) -> Result<bool, WireError> {
+    let name = literal(transaction.as_str());
+    let seen = format!("SELECT pg_catalog.pg_visible_in_snapshot({name}::pg_catalog.xid8, pg_catalog.pg_current_snapshot())");
+    connection.query(&seen).await?.first().map_or(Ok(false), |row| Cells(row).boolean(0))
 }
 
 /// Every transaction that is not over, of all databases. A superset: numbers of subtransactions are in it, which are no names.

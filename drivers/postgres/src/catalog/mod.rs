@@ -7,7 +7,7 @@ mod server;
 mod table;
 mod walk;
 
-pub(crate) use log::{identify, standing, unfinished, xids};
+pub(crate) use log::{identify, sees, standing, unfinished, xids};
 pub(crate) use publication::{GENERATED_PUBLISHED, Publication, Published, columns_of, publication, sends};
 pub(crate) use server::{Server, Slot, server, slot};
 pub(crate) use table::{Attribute, CatalogColumn, CatalogTable, IDENTITY_WORDS, attributes, discover, sizes, tables};

@@ -176,6 +176,11 @@ impl Assembler {
         Some((relation, selected))
     }
 
+    /// The transaction whose changes come.
+    pub(crate) fn transaction(&self) -> Option<&TransactionName> {
+        self.transaction.as_ref().map(|open| &open.name)
+    }
+
     pub(crate) fn set_types(&mut self, types: Arc<Types>) {
         self.types = types;
     }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use contract::{Error, Limit, LogRead, LogReader};
+use contract::{Error, Kind, Limit, LogRead, LogReader};
+use tokio::time::Instant;
 
 pub use alone::read_frames;
 pub(crate) use assemble::{Assembler, ROW_BYTES, Selected, Taken};
@@ -23,10 +24,14 @@ pub(crate) use relation::{Bound, Place as ValuePlace, Read, bind_numbered};
 
 use crate::catalog;
 use crate::source::{Place, TEXTS};
-use crate::wire::{Received, Session};
+use crate::wire::{Connection, Received, Session};
 
 /// How long a read waits for something to come.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a transaction that is in the log may stay unseen.
+const UNSEEN_MAX: Duration = Duration::from_secs(10);
+/// How often it is looked whether it is.
+const LOOKED_EVERY: Duration = Duration::from_millis(10);
 /// Frames that one look into the queue takes: of tables that are not read any number may come.
 const FRAMES_MAX: usize = 1 << 16;
 
@@ -75,6 +80,7 @@ impl Reader {
         self.held = Some(frame);
         while taken != Taken::Whole {
             let mut connection = self.place.sql().await?;
+            self.seen(&mut connection).await?;
             match taken {
                 Taken::Whole => {}
                 Taken::LacksTypes => {
@@ -94,6 +100,25 @@ impl Reader {
             taken = self.assembler.take_after_looking(&frame.frame)?;
         }
         self.held = None;
+        Ok(())
+    }
+
+    /// Waits until the transaction that is read is seen: before that the catalogue is as it was before it.
+    async fn seen(&self, connection: &mut Connection) -> Result<(), Error> {
+        let Some(transaction) = self.assembler.transaction() else { return Ok(()) };
+        let begun = Instant::now();
+        let failed = |e| self.place.failed("looking whether a transaction is seen", e);
+        while !catalog::sees(connection, transaction).await.map_err(failed)? {
+            if begun.elapsed() > UNSEEN_MAX {
+                let what = format!(
+                    "transaction {} is in the log, and other sessions do not see it yet: what it did to tables can't be looked up",
+                    transaction.as_str()
+                );
+                let remedy = "it is tried again; if it stays so, look at the synchronous standbys (pg_stat_replication), for which it waits";
+                return Err(Error::new(Kind::Transient, "postgres-unseen", what, remedy));
+            }
+            tokio::time::sleep(LOOKED_EVERY).await;
+        }
         Ok(())
     }
 }
