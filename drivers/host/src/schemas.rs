@@ -126,12 +126,8 @@ impl Schemas {
                 changes.join("; ")
             ));
         }
-        if let Some(name) = uncopied(before, from.schema(), to.schema()) {
-            let table = &schema.table;
-            let what = format!(
-                "table {table}: '{name}' is a column here that was left out so far, so that the copy has none of its values"
-            );
-            let remedy = "copy the table anew into another target";
+        if let Some(why) = parted(before, &from, &to) {
+            let (what, remedy) = (format!("table {}: {why}", schema.table), "copy the table anew into another target");
             return Err(Error::new(Kind::Rejected, "columns-changed", what, remedy).to_string());
         }
         let target = known.plan.at_target(Arc::clone(from.schema()));
@@ -176,10 +172,17 @@ impl Schemas {
     }
 }
 
-/// A column that comes to the target, and that the table had before under a name that was not copied: older rows have values in it.
-fn uncopied(before: &TableSchema, from: &TableSchema, to: &TableSchema) -> Option<String> {
-    let is_old = |column: &&Column| from.counterpart(column).is_none() && before.counterpart(column).is_some();
-    to.columns.iter().find(is_old).map(|column| column.name.clone())
+/// What a copy would lack of its older rows from here on, because a name that the pipeline file gives is another column's.
+fn parted(before: &TableSchema, from: &Shape, to: &Shape) -> Option<String> {
+    let is_old = |column: &&Column| from.schema().counterpart(column).is_none() && before.counterpart(column).is_some();
+    if let Some(column) = to.schema().columns.iter().find(is_old) {
+        let name = &column.name;
+        return Some(format!("'{name}' is a column here that was left out so far, so that the copy has none of its values"));
+    }
+    let (was, is) = (from.filter()?, to.filter()?);
+    let mut looked_at = is.columns().iter().map(|place| &is.schema().columns[*place]);
+    let other = looked_at.find(|column| was.schema().counterpart(column) != was.schema().index_of(&column.name))?;
+    Some(format!("'{}', by which its filter judges, is another column here: rows that it left out would have come", other.name))
 }
 
 impl Known {
@@ -330,6 +333,12 @@ mod tests {
         };
         let why = schemas().changed(&numbered(&[("id", "int64", 1), ("a", "string", 3)])).unwrap_err();
         assert!(why.contains("'a' is a column here that was left out so far"), "{why}");
+        // What the filter looks at is another one.
+        let judged = Wanted { filter: Some("b = 'x'".into()), ..Wanted::default() };
+        let by_filter = Schemas::new(Arc::new(MemorySink::new(contract::StateWrite::WithData)), true);
+        by_filter.begin(&agreed_as(&old, judged), &[]).unwrap();
+        let why = by_filter.changed(&numbered(&[("id", "int64", 1), ("b", "string", 2), ("a", "string", 3)])).unwrap_err();
+        assert!(why.contains("'b', by which its filter judges, is another column here"), "{why}");
         // One that is new has no older values.
         schemas().changed(&numbered(&[("id", "int64", 1), ("b", "string", 3), ("a", "string", 4)])).unwrap();
     }

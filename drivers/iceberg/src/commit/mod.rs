@@ -18,6 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use contract::{CommitRequest, Error, Kind, Staged, TableCommitter, Versioned, async_trait};
 use kernel::id::{CommitId, Incarnation};
 use kernel::outcome::CommitOutcome;
+use rows::TableSchema;
 
 use self::judge::{has_data, judge};
 use self::prepare::{Job, Prepared, index_at};
@@ -92,7 +93,9 @@ impl Committer {
     /// Rows lie in the table under the schema that its state names, or a reader would not find their columns
     /// (`schema-before-its-rows`).
     fn check_parts(&self, request: &CommitRequest, step: &Step) -> Result<(), Error> {
-        if parts(&request.staged).iter().all(|part| part.step.source == step.source) {
+        // That a source says by now which column is which changes nothing about the rows.
+        let is_of = |source: &TableSchema| *source == *step.source || source.changes(&step.source).is_empty();
+        if parts(&request.staged).iter().all(|part| is_of(&part.step.source)) {
             return Ok(());
         }
         let what = format!("table '{}': rows of other columns than its state names were to be committed", self.table.ident);

@@ -86,7 +86,26 @@ pub(crate) fn check(found: &Loaded, table: &SinkTable, pipeline: &str) -> Result
             "writing partitioned tables is not built yet: use one without partitions",
         ));
     }
+    check_names(found)?;
     Layout::of(table, metadata.current_schema())
+}
+
+/// Refuses a table whose rows and state are of before a column was renamed: a rollback takes those back and no names, so that the state's
+/// names would mean other columns.
+fn check_names(found: &Loaded) -> Result<(), Error> {
+    let metadata = &found.metadata;
+    let of_rows = metadata.current_snapshot().and_then(|snapshot| metadata.schema_by_id(snapshot.schema_id()?));
+    let now = metadata.current_schema();
+    let renamed = of_rows.and_then(|then| {
+        then.as_struct().fields().iter().find_map(|field| {
+            let name = now.name_by_field_id(field.id).filter(|name| *name != field.name)?;
+            Some((field.name.clone(), name.to_owned()))
+        })
+    });
+    let Some((then, now)) = renamed else { return Ok(()) };
+    let what = format!("table '{}' calls a column '{now}' that its newest snapshot calls '{then}'", found.ident);
+    let remedy = "it was rolled back across a renaming, or renamed by others: give the column its old name back, or let the table be made anew";
+    Err(Error::new(Kind::Config, "iceberg-names-differ", what, remedy))
 }
 
 /// The table, which must be there.

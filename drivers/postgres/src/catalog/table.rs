@@ -228,7 +228,7 @@ const ATTRIBUTES: &str = "
            (SELECT CASE WHEN l.atttypid = 'pg_catalog.money'::pg_catalog.regtype
                         THEN m.initial[1]::pg_catalog.money::pg_catalog.numeric::pg_catalog.text ELSE m.initial[1] END
             FROM pg_catalog.pg_attribute l, LATERAL (SELECT l.attmissingval::pg_catalog.text::pg_catalog.text[]) m(initial)
-            WHERE (l.attrelid = $1 OR l.attrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree($1) t))
+            WHERE l.attrelid = ANY (ARRAY(SELECT $1::pg_catalog.oid UNION ALL SELECT t.relid FROM pg_catalog.pg_partition_tree($1) t))
               AND l.attname = a.attname AND l.attnum > 0 AND NOT l.attisdropped AND l.atthasmissing
             ORDER BY l.attrelid LIMIT 1)
     FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0";

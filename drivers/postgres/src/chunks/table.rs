@@ -213,8 +213,7 @@ pub(super) fn refused(refusal: &Refusal, table: &TableName) -> Error {
         | Refusal::Shape { .. }
         | Refusal::Schema { .. }
         | Refusal::Renamed { .. }
-        | Refusal::Replaced
-        | Refusal::Unclear { .. } => error,
+        | Refusal::Replaced => error,
     }
 }
 

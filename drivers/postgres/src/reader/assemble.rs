@@ -64,8 +64,6 @@ pub(crate) struct Assembler {
     gone: BTreeSet<TypeId>,
     /// Columns by their numbers, as they were looked up for a relation that comes.
     attributes: HashMap<RelationId, BTreeMap<u32, Attribute>>,
-    /// Tables whose next change may lie on either side of a change of this column, and what they look like behind it.
-    unclear: BTreeMap<TableName, (String, Arc<TableSchema>)>,
 }
 
 /// What became of a frame.
@@ -141,7 +139,6 @@ impl Assembler {
             lacked: false,
             gone: BTreeSet::new(),
             attributes: HashMap::new(),
-            unclear: BTreeMap::new(),
         }
     }
 
@@ -303,6 +300,7 @@ impl Assembler {
 
     fn relation(&mut self, relation: &RelationMessage<'_>) -> Result<(), Error> {
         let name = table_name(relation);
+        let now = self.attributes.remove(&relation.id).unwrap_or_default();
         // The number says which table it is; a name may move on.
         let is_ours = |selected: &Selected| selected.relation == Some(relation.id);
         if let Some((table, _)) = self.tables.iter().find(|(table, selected)| **table != name && is_ours(selected)) {
@@ -318,18 +316,23 @@ impl Assembler {
             self.relations.insert(relation.id, Known::Of { table: name, bound: Err(Refusal::Replaced) });
             return Ok(());
         }
-        let now = self.attributes.remove(&relation.id).unwrap_or_default();
         let read = Read { schema: &selected.schema, declared: &selected.declared, types: &self.types, now: &now };
         let binding = relation::bind(relation, read);
         if let (true, Ok(bound)) = (binding.changed, &binding.bound) {
             selected.schema = bound.schema.clone();
             let schema = bound.schema.clone();
             let Some(open) = &self.transaction else { return Err(out_of_order("a relation comes outside of a transaction")) };
-            match binding.unclear {
-                Some(column) => drop(self.unclear.insert(name.clone(), (column, schema))),
-                None if !open.passed => self.changed.push(schema),
-                None => {}
+            if !open.passed {
+                self.changed.push(schema);
             }
+        }
+        if let Some(column) = binding.remade {
+            tracing::warn!(
+                table = name.as_str(),
+                column,
+                "a column was dropped and made again under its name, and the log does not tell in front of which row: rows that changed in \
+                 between may have a value that the source has no more. `urutau verify` names them, `urutau table resnapshot` mends them"
+            );
         }
         self.relations.insert(relation.id, Known::Of { table: name, bound: binding.bound.map(Arc::new) });
         Ok(())
@@ -386,19 +389,12 @@ impl Assembler {
 
     /// The table of a relation and how its rows are read; `None` where its rows are passed over.
     #[expect(clippy::type_complexity, reason = "a table and what became of its binding, used in three places of this file")]
-    fn bound(&mut self, relation: RelationId) -> Result<Option<(TableName, Result<Arc<Bound>, Refusal>)>, Error> {
+    fn bound(&self, relation: RelationId) -> Result<Option<(TableName, Result<Arc<Bound>, Refusal>)>, Error> {
         match self.relations.get(&relation) {
             None => Err(out_of_order("a row comes before its relation")),
             Some(Known::Passed) => Ok(None),
             Some(Known::Of { .. }) if self.transaction.as_ref().is_none_or(|open| open.passed) => Ok(None),
-            // The table halts in front of the first such change, as it was: only behind that it has other columns.
-            Some(Known::Of { table, bound }) => match self.unclear.remove(table) {
-                Some((column, schema)) => {
-                    self.changed.push(schema);
-                    Ok(Some((table.clone(), Err(Refusal::Unclear { column }))))
-                }
-                None => Ok(Some((table.clone(), bound.clone()))),
-            },
+            Some(Known::Of { table, bound }) => Ok(Some((table.clone(), bound.clone()))),
         }
     }
 

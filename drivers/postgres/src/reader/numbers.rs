@@ -1,10 +1,11 @@
 //! Which of its table's columns a relation of the log tells.
 //!
 //! The server numbers a table's columns, for ever, and tells the log's reader only their names: a column that was renamed, and one that
-//! was dropped and made again, look alike. The catalogue has the numbers, as they are *now*, which may be long after the relation. What is
-//! sure is: a relation tells columns in the order of their numbers, a number never gets another column, and what was dropped stays away.
-//! Of all answers that fit, the one is taken in which the fewest columns had another name, or are left out of the publication although
-//! they are there; and where there are two of those that is said.
+//! was dropped and made again, look alike. The catalogue has the numbers, as they are *now*, which may be long after the relation; what was
+//! told last may be from before it, or, where the log is read again, from behind it. What is sure is: a relation tells columns in the order
+//! of their numbers, and a number never gets another column. Of all answers that fit, the one is taken in which the fewest columns had
+//! another name, or are missing although they are there. Where two of those are left, names decide as if there were no numbers; but a
+//! column that the catalogue calls so under another number than before was made again.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ use crate::catalog::Attribute;
 pub(crate) struct Numbers {
     /// The number of each, as far as it is known.
     pub(crate) of: Vec<Option<u32>>,
-    /// A column that may be one or another.
-    pub(crate) unclear: Option<String>,
+    /// A column that was made again, and nothing shows in front of which row: it is taken for the new one from here on.
+    pub(crate) remade: Option<String>,
 }
 
 /// A column as a relation tells it.
@@ -29,40 +30,38 @@ pub(crate) struct Told<'a> {
     pub(crate) may_be_old: bool,
 }
 
-/// Works out what the columns are that a relation tells. `before` is what the last one told, or the copy's state, `now` the catalogue.
+/// Works out what the columns are that a relation tells. `before` is what was told last, or the copy's state, `now` the catalogue.
 pub(crate) fn numbers(told: &[Told<'_>], before: &TableSchema, now: &BTreeMap<u32, Attribute>) -> Numbers {
-    let had = |name: &str| before.index_of(name).and_then(|at| before.columns[at].identity);
-    if now.is_empty() {
-        // The table is gone, and nobody will know more.
-        return Numbers { of: told.iter().map(|column| had(column.name)).collect(), unclear: None };
-    }
+    let had = |column: &Told<'_>| before.index_of(column.name).and_then(|at| before.columns[at].identity);
+    let old: Vec<Option<u32>> = told.iter().map(had).collect();
+    let live: BTreeMap<&str, u32> = now.iter().filter_map(|(number, column)| Some((column.name.as_deref()?, *number))).collect();
+    let live: Vec<Option<u32>> = told.iter().map(|column| live.get(column.name).copied()).collect();
     let was_there = |number: u32| before.columns.iter().any(|column| column.identity == Some(number));
-    let last = before.columns.iter().filter_map(|column| column.identity).max().unwrap_or(0);
     let places: Vec<Place> = now
         .iter()
-        .map(|(number, column)| Place {
-            number: *number,
-            may_be_told: column.name.is_some() || was_there(*number) || *number > last,
-            left_out: usize::from(column.name.is_some() && was_there(*number)),
-        })
+        .map(|(number, column)| Place { number: *number, left_out: usize::from(column.name.is_some() && was_there(*number)) })
         .collect();
     let is_renamed = |column: usize, place: &Place| {
-        let Told { name, may_be_old } = told[column];
-        let is_old = may_be_old && had(name) == Some(place.number);
-        !is_old && now.get(&place.number).is_none_or(|column| column.name.as_deref() != Some(name))
+        let is_old = told[column].may_be_old && old[column] == Some(place.number);
+        !is_old && live[column] != Some(place.number)
     };
-    let Some([first, last]) = Fits::of(told.len(), &places, &is_renamed) else {
-        return Numbers { of: vec![None; told.len()], unclear: told.first().map(|column| column.name.to_owned()) };
-    };
-    let unclear = first.iter().zip(&last).position(|(first, last)| first != last);
-    Numbers { of: last.into_iter().map(Some).collect(), unclear: unclear.map(|at| told[at].name.to_owned()) }
+    match Fits::of(told.len(), &places, &is_renamed) {
+        Some([lowest, highest]) if lowest == highest => Numbers { of: highest.into_iter().map(Some).collect(), remade: None },
+        Some(_) | None => {
+            let is_another = |at: &usize| old[*at].is_some() && live[*at].is_some() && old[*at] != live[*at];
+            let is_now = live.iter().all(Option::is_some) && live.is_sorted();
+            match (0..told.len()).find(is_another).filter(|_| is_now) {
+                Some(at) => Numbers { of: live, remade: Some(told[at].name.to_owned()) },
+                None => Numbers { of: old, remade: None },
+            }
+        }
+    }
 }
 
 /// A number of the table.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     number: u32,
-    may_be_told: bool,
     /// What it counts if it is not told.
     left_out: usize,
 }
@@ -80,8 +79,7 @@ impl Fits {
             let above = &least.0[least.0.len() - 1];
             let best = |column: usize| {
                 let passed = above[column].map(|least| least + place.left_out);
-                let taken = column.checked_sub(1).filter(|_| place.may_be_told);
-                let taken = taken.and_then(|last| Some(above[last]? + usize::from(is_renamed(last, place))));
+                let taken = column.checked_sub(1).and_then(|last| Some(above[last]? + usize::from(is_renamed(last, place))));
                 passed.into_iter().chain(taken).min()
             };
             let row = (0..=columns).map(best).collect();
@@ -98,9 +96,11 @@ impl Fits {
         for (at, place) in places.iter().enumerate().rev() {
             let best = self.0[at + 1][column]?;
             let may_pass = self.0[at][column].is_some_and(|least| least + place.left_out == best);
-            let taken = column.checked_sub(1).filter(|_| place.may_be_told);
-            let may_take = taken
-                .is_some_and(|last| self.0[at][last].is_some_and(|least| least + usize::from(is_renamed(last, place)) == best));
+            let counts_best = |last: usize| {
+                let least = self.0[at][last]?;
+                Some(least + usize::from(is_renamed(last, place)) == best)
+            };
+            let may_take = column.checked_sub(1).and_then(counts_best) == Some(true);
             if may_take && !(low && may_pass) {
                 numbers.push(place.number);
                 column -= 1;
@@ -134,15 +134,15 @@ mod tests {
         let told: Vec<Told<'_>> = told.iter().map(|name| Told { name, may_be_old: true }).collect();
         let attribute = |name: &&str| Attribute { name: (!name.is_empty()).then(|| (*name).to_owned()), initial: None };
         let now = (1..).zip(now.iter().map(attribute)).collect();
-        let Numbers { of, unclear } = numbers(&told, &schema(before), &now);
-        (of.into_iter().map(|number| number.unwrap_or(0)).collect(), unclear)
+        let Numbers { of, remade } = numbers(&told, &schema(before), &now);
+        (of.into_iter().map(|number| number.unwrap_or(0)).collect(), remade)
     }
 
     fn sure(numbers: &[u32]) -> (Vec<u32>, Option<String>) {
         (numbers.to_vec(), None)
     }
 
-    fn unclear(numbers: &[u32], column: &str) -> (Vec<u32>, Option<String>) {
+    fn remade(numbers: &[u32], column: &str) -> (Vec<u32>, Option<String>) {
         (numbers.to_vec(), Some(column.to_owned()))
     }
 
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_was_made_again_where_nothing_shows_where_is_unclear() {
-        assert_eq!(found(&["id", "a"], &[("id", 1), ("a", 2)], &["id", "", "a"]), unclear(&[1, 3], "a"));
+    fn a_column_that_was_made_again_where_nothing_shows_where_is_taken_for_the_new_one() {
+        assert_eq!(found(&["id", "a"], &[("id", 1), ("a", 2)], &["id", "", "a"]), remade(&[1, 3], "a"));
         // Another column in between shows where.
         let before = [("id", 1), ("a", 2), ("z", 3)];
         assert_eq!(found(&["id", "z", "a"], &before, &["id", "", "z", "a"]), sure(&[1, 3, 4]));
@@ -178,13 +178,21 @@ mod tests {
         assert_eq!(found(&["id", "b"], &[("id", 1), ("a", 2)], &["id", "c"]), sure(&[1, 2]));
         assert_eq!(found(&["id", "b", "z"], &[("id", 1), ("a", 2), ("z", 3)], &["id", "c", "z", "more"]), sure(&[1, 2, 3]));
         assert_eq!(found(&["id", "b", "z"], &[("id", 1), ("a", 3), ("z", 4)], &["id", "", "c", "z"]), sure(&[1, 3, 4]));
-        // a became b and went, or it went and b came and became c.
-        assert_eq!(found(&["id", "b"], &[("id", 1), ("a", 2)], &["id", "", "c"]), unclear(&[1, 3], "b"));
-        // More columns than there ever were: that is not understood.
-        assert_eq!(found(&["a", "b", "x"], &[("b", 1), ("a", 2)], &["b", "a"]), unclear(&[0, 0, 0], "a"));
+        // a became b and went, or it went and b came and became c: names decide.
+        assert_eq!(found(&["id", "b"], &[("id", 1), ("a", 2)], &["id", "", "c"]), sure(&[1, 0]));
+        // More columns than there ever were.
+        assert_eq!(found(&["b", "a", "x"], &[("b", 1), ("a", 2)], &["b", "a"]), sure(&[1, 2, 0]));
         // One became another and took its name back while two others were to swap theirs.
         let before = [("id", 1), ("c", 2), ("b", 3), ("n", 4)];
         assert_eq!(found(&["id", "a", "b", "n"], &before, &["key", "b", "a", "n"]), sure(&[1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn what_is_read_again_is_what_it_was_though_more_is_known_by_now() {
+        // a was dropped since, which was told before the log was read again.
+        assert_eq!(found(&["id", "a", "z"], &[("id", 1), ("z", 3)], &["id", "", "z"]), sure(&[1, 2, 3]));
+        // a became c, and y came: names decide, and no column is taken for another one.
+        assert_eq!(found(&["id", "a"], &[("id", 1), ("c", 2), ("y", 3)], &["id", "c", "y"]), sure(&[1, 0]));
     }
 
     #[test]
@@ -198,8 +206,8 @@ mod tests {
     fn a_column_of_another_type_is_not_the_one_that_was_called_so() {
         let now = (1..).zip([Some("id"), None, Some("a")].map(|name| Attribute { name: name.map(str::to_owned), initial: None }));
         let told = ["id", "a"].map(|name| Told { name, may_be_old: name == "id" });
-        let Numbers { of, unclear } = numbers(&told, &schema(&[("id", 1), ("a", 2)]), &now.collect());
-        assert_eq!((of, unclear), (vec![Some(1), Some(3)], None));
+        let Numbers { of, remade } = numbers(&told, &schema(&[("id", 1), ("a", 2)]), &now.collect());
+        assert_eq!((of, remade), (vec![Some(1), Some(3)], None));
     }
 
     #[test]

@@ -29,8 +29,6 @@ pub(crate) enum Refusal {
     Renamed { name: String },
     /// Another table has its name.
     Replaced,
-    /// Its columns changed so that nothing shows on which side of the change a row lies.
-    Unclear { column: String },
 }
 
 impl Refusal {
@@ -45,8 +43,7 @@ impl Refusal {
             | Refusal::Shape { .. }
             | Refusal::Schema { .. }
             | Refusal::Renamed { .. }
-            | Refusal::Replaced
-            | Refusal::Unclear { .. } => None,
+            | Refusal::Replaced => None,
         }
     }
 
@@ -127,17 +124,6 @@ impl Refusal {
                 "postgres-replaced",
                 format!("table {table}: another table has its name from here on, or had it up to here"),
                 "copy the table anew into another target".into(),
-            ),
-            Refusal::Unclear { column } => rejected(
-                "postgres-columns-unclear",
-                format!(
-                    "table {table}: its column '{column}' was dropped and made again, or changed more than once, and the log does not tell \
-                     in which rows it is which"
-                ),
-                format!(
-                    "read the table anew from the end of the log: end the run, say `urutau table drop {table} --yes` and, in the file, \
-                     `snapshot: {{ mode: when-needed }}`, and start it"
-                ),
             ),
         }
     }

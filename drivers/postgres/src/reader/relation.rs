@@ -39,8 +39,8 @@ pub(crate) struct Binding {
     pub(crate) bound: Result<Bound, Refusal>,
     /// Are its columns others than the schema said?
     pub(crate) changed: bool,
-    /// A column of which it is not clear which one it is, so that rows behind this relation may lie on either side of a change.
-    pub(crate) unclear: Option<String>,
+    /// A column that was made again, though nothing shows in front of which row.
+    pub(crate) remade: Option<String>,
 }
 
 /// How a table's rows are read.
@@ -64,8 +64,8 @@ pub(crate) fn bind(relation: &RelationMessage<'_>, read: Read<'_>) -> Binding {
     };
     let told: Vec<Told<'_>> =
         relation.columns.iter().map(|column| Told { name: column.name, may_be_old: may_be_old(column) }).collect();
-    let Numbers { of, unclear } = numbers(&told, read.schema, read.now);
-    Binding { unclear, ..bind_numbered(relation, &of, read) }
+    let Numbers { of, remade } = numbers(&told, read.schema, read.now);
+    Binding { remade, ..bind_numbered(relation, &of, read) }
 }
 
 /// Binds a relation whose columns have these numbers. Columns keep their type wherever it holds the relation's values, all of them;
@@ -108,7 +108,7 @@ pub(crate) fn bind_numbered(relation: &RelationMessage<'_>, numbers: &[Option<u3
         let tells_key = is_full || (relation.identity != Identity::Nothing && schema.key.iter().all(has));
         Bound { tells_key, places, schema }
     });
-    Binding { bound, changed: !same, unclear: None }
+    Binding { bound, changed: !same, remade: None }
 }
 
 /// Does a column of this type keep it where the server calls its values so?

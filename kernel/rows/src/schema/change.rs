@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{Column, TableSchema, Type};
 
-/// One difference between two schemas of a table. Columns are the same if they have the same name: a renamed one is one that
-/// went and one that came.
+/// One difference between two schemas of a table. Which columns are the same is told by [`TableSchema::counterpart`]: without identities
+/// a renamed one is one that went and one that came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ColumnChange {
     /// A column came.
