@@ -2,8 +2,8 @@
 //! log last told it, in the same transaction as the row.
 //!
 //! A table itself does not say that once its columns change: a row that nobody writes any more keeps, in the copy, the values of columns
-//! that went or were renamed, and has none of those that came. So the ledger keeps whole rows, with the names that the columns had. A row that
-//! a snapshot may have read under later columns can be either: the ledger keeps both.
+//! that went, and has none of those that came. So the ledger keeps whole rows, with the columns that they had; one that is renamed is so in
+//! all rows ([`Ledger::renaming`]). A row that a snapshot may have read under later columns can be either: the ledger keeps both.
 
 use std::collections::BTreeMap;
 
@@ -64,6 +64,14 @@ impl Ledger {
     /// From now on a row that nobody writes may also be as it is now: somebody reads the table, or its columns have changed while it was read.
     pub fn may_be_read(&self, server: &Postgres, database: &str) {
         self.set(server, database, "CASE WHEN to_jsonb(t) = ANY (l.rows) THEN l.rows ELSE l.rows || to_jsonb(t) END");
+    }
+
+    /// The statement with which the ledger follows a column that is renamed, for the transaction that renames it.
+    pub fn renaming(&self, from: &str, to: &str) -> String {
+        let renamed = format!(
+            "row - '{from}' || CASE WHEN row ? '{from}' THEN jsonb_build_object('{to}', row -> '{from}') ELSE '{{}}' END"
+        );
+        format!("UPDATE ledger.{} SET rows = ARRAY(SELECT {renamed} FROM unnest(rows) row)", self.table)
     }
 
     /// Every row that nobody wrote since was read as it is now.

@@ -221,7 +221,8 @@ impl Trade {
         let name = self.next_name();
         let column = self.random.below(self.tables[table].columns.len() as u64) as usize;
         let old = std::mem::replace(&mut self.tables[table].columns[column].name, name.clone());
-        format!("RENAME COLUMN {old} TO {name}")
+        let followed = self.tables[table].ledger.renaming(&old, &name);
+        format!("RENAME COLUMN {old} TO {name}; {followed}")
     }
 
     fn alter(&mut self, table: usize, what: &str) {
