@@ -353,7 +353,7 @@ mod tests {
     }
 
     fn table(key: Vec<usize>, inferred: bool) -> SourceTable {
-        let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+        let column = |name: &str, kind| Column::new(name, kind, true);
         let columns = vec![column("id", Type::Int64), column("price", Type::Float64)];
         SourceTable { schema: Arc::new(TableSchema { table: "shop.items".into(), columns, key }), inferred }
     }
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_type_that_nothing_tells_is_asked_for_in_the_file_and_not_made_up() {
-        let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+        let column = |name: &str, kind| Column::new(name, kind, true);
         let columns = vec![column("id", Type::Int64), column("gone_at", Type::Unknown("only nulls".into()))];
         let schema = Arc::new(TableSchema { table: "shop.items".into(), columns, key: Vec::new() });
         let drafted = draft_table(&SourceTable { schema, inferred: true }, vec![]);
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn two_tables_of_one_name_get_two_targets_and_one_that_cannot_be_copied_says_why() {
         let sketched = |name: &str| {
-            let columns = vec![Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None }];
+            let columns = vec![Column::new("id", Type::Int64, false)];
             let schema = Arc::new(TableSchema { table: name.into(), columns, key: vec![0] });
             Sketch {
                 size: Some(TableSize { rows: Some(1234), bytes: 2048 }),

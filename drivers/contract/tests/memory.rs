@@ -11,13 +11,7 @@ use contract::{Kind, Limit, LogEvent, LogRead, Source, Start};
 const ALL: Limit = Limit { rows: 100, bytes: 1 << 20 };
 
 fn schema(columns: &[(&str, Type)]) -> TableSchema {
-    let column = |(name, kind): &(&str, Type)| Column {
-        name: (*name).into(),
-        kind: kind.clone(),
-        nullable: true,
-        initial: None,
-        identity: None,
-    };
+    let column = |(name, kind): &(&str, Type)| Column::new(*name, kind.clone(), true);
     TableSchema { table: TableName::from("t"), columns: columns.iter().map(column).collect(), key: vec![0] }
 }
 

@@ -165,10 +165,7 @@ impl Source for Notebook {
 fn schema(table: &TableName) -> TableSchema {
     TableSchema {
         table: table.clone(),
-        columns: vec![
-            Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
-            Column { name: "word".into(), kind: Type::String, nullable: true, initial: None, identity: None },
-        ],
+        columns: vec![Column::new("id", Type::Int64, false), Column::new("word", Type::String, true)],
         key: vec![0],
     }
 }

@@ -206,13 +206,7 @@ mod tests {
     use super::*;
 
     fn schema(columns: &[(&str, &str)]) -> Arc<TableSchema> {
-        let columns = columns.iter().map(|(name, kind)| Column {
-            name: (*name).to_owned(),
-            kind: kind.parse().unwrap(),
-            nullable: *name != "id",
-            initial: None,
-            identity: None,
-        });
+        let columns = columns.iter().map(|(name, kind)| Column::new(*name, kind.parse().unwrap(), *name != "id"));
         Arc::new(TableSchema::new("shop.orders".into(), columns.collect(), vec![0]).unwrap())
     }
 

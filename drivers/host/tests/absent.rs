@@ -15,7 +15,7 @@ use kernel::id::TableName;
 use kernel::state::Phase;
 
 fn pages() -> TableSchema {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let columns = vec![column("id", Type::Int64), column("title", Type::String), column("body", Type::String)];
     TableSchema { table: TableName::from("wiki.pages"), columns, key: vec![0] }
 }

@@ -21,7 +21,7 @@ tables:
 ";
 
 fn schema(table: &str) -> TableSchema {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     TableSchema {
         table: TableName::from(table),
         columns: vec![column("id", Type::Int64), column("note", Type::String)],

@@ -22,7 +22,7 @@ tables:
 ";
 
 fn orders() -> TableSchema {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let columns = vec![column("id", Type::Int64), column("note", Type::String)];
     TableSchema { table: TableName::from("shop.orders"), columns, key: vec![0] }
 }

@@ -18,7 +18,7 @@ const KEY: &str = "KEYMARK";
 const VALUE: &str = "VALUEMARK";
 
 fn pages() -> TableSchema {
-    let column = |name: &str| Column { name: name.into(), kind: Type::String, nullable: true, initial: None, identity: None };
+    let column = |name: &str| Column::new(name, Type::String, true);
     TableSchema {
         table: TableName::from("wiki.pages"),
         columns: vec![column("id"), column("title"), column("body")],

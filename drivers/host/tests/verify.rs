@@ -14,7 +14,7 @@ use kernel::id::TableName;
 use spec::Pipeline;
 
 fn orders() -> TableSchema {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let columns = vec![column("id", Type::Int64), column("note", Type::String), column("draft", Type::String)];
     TableSchema { table: TableName::from("shop.orders"), columns, key: vec![0] }
 }

@@ -166,7 +166,7 @@ impl Asked {
 }
 
 fn table() -> SinkTable {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let columns = vec![
         column("id", Type::Int64),
         column("name", Type::String),

@@ -75,7 +75,7 @@ async fn it_keeps_all_laws_that_need_no_rows() {
 }
 
 fn table(target: &str) -> SinkTable {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let schema = TableSchema {
         table: TableName::from("shop.orders"),
         columns: vec![column("id", Type::Int64), column("name", Type::String)],

@@ -49,13 +49,12 @@ fn assembled(frames: &[&[u8]]) {
 
 /// The tables of the recorded corpus.
 fn tables() -> Vec<Arc<TableSchema>> {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     let orders = vec![
-        column("id", Type::Int64, false),
-        column("customer", Type::String, true),
-        column("total", Type::Decimal { precision: 12, scale: 2 }, true),
+        Column::new("id", Type::Int64, false),
+        Column::new("customer", Type::String, true),
+        Column::new("total", Type::Decimal { precision: 12, scale: 2 }, true),
     ];
-    let keyless = vec![column("a", Type::Int32, true), column("b", Type::String, true)];
+    let keyless = vec![Column::new("a", Type::Int32, true), Column::new("b", Type::String, true)];
     let table = |name: &str, columns, key| TableSchema::new(name.into(), columns, key).expect("a table").into();
     vec![table("shop.orders", orders, vec![0]), table("shop.whole", keyless, vec![])]
 }

@@ -85,9 +85,7 @@ fn one_type(from: &mut Bytes<'_>) -> Type {
 
 fn schema(types: &[Type]) -> Option<TableSchema> {
     let columns = types.iter().enumerate();
-    let columns = columns
-        .map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false, initial: None, identity: None })
-        .collect();
+    let columns = columns.map(|(n, of)| Column::new(format!("c{n}"), of.clone(), false)).collect();
     TableSchema::new("shop.orders".into(), columns, (0..types.len()).collect()).ok()
 }
 

@@ -99,20 +99,13 @@ fn tables() -> Vec<Arc<TableSchema>> {
         "map(string, int64)",
         "struct(a int32, b list(string))",
     ];
-    let column = |(n, kind): (usize, &&str)| Column {
-        name: format!("c{n}"),
-        kind: kind.parse().expect("a type"),
-        nullable: n > 0,
-        initial: None,
-        identity: None,
-    };
+    let column = |(n, kind): (usize, &&str)| Column::new(format!("c{n}"), kind.parse().expect("a type"), n > 0);
     let all = kinds.iter().enumerate().map(column).collect();
-    let of = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     let orders = vec![
-        of("id", Type::Int64, false),
-        of("customer_id", Type::Int64, true),
-        of("status", Type::String, true),
-        of("total", Type::Decimal { precision: 12, scale: 2 }, true),
+        Column::new("id", Type::Int64, false),
+        Column::new("customer_id", Type::Int64, true),
+        Column::new("status", Type::String, true),
+        Column::new("total", Type::Decimal { precision: 12, scale: 2 }, true),
     ];
     let table = |name: &str, columns| TableSchema::new(name.into(), columns, vec![0]).expect("a table").into();
     vec![table("t", all), table("shop.orders", orders)]

@@ -150,13 +150,7 @@ fn slices(batch: &Arc<ChangeBatch>, keys: &Arc<EncodedKeys>, rows_per_slice: usi
 
 fn schema() -> Arc<TableSchema> {
     let types = ["int64", "string", "decimal(12,2)", "float64", "timestamp", "timestamptz", "date", "uuid", "bool", "int32"];
-    let columns = types.iter().enumerate().map(|(n, kind)| Column {
-        name: format!("c{n}"),
-        kind: kind.parse().expect("a type"),
-        nullable: n > 0,
-        initial: None,
-        identity: None,
-    });
+    let columns = types.iter().enumerate().map(|(n, kind)| Column::new(format!("c{n}"), kind.parse().expect("a type"), n > 0));
     Arc::new(TableSchema::new("bench".into(), columns.collect(), vec![0]).expect("valid"))
 }
 

@@ -111,6 +111,13 @@ pub struct TableSchema {
     pub key: Vec<usize>,
 }
 
+impl Column {
+    /// A column that was there from the beginning, as far as its source says.
+    pub fn new(name: impl Into<String>, kind: Type, nullable: bool) -> Self {
+        Self { name: name.into(), kind, nullable, initial: None, identity: None }
+    }
+}
+
 impl Type {
     /// How the type lies in memory.
     pub fn arrow(&self) -> DataType {

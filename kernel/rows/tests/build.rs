@@ -91,7 +91,7 @@ fn bytes_that_are_no_text_make_no_column_of_texts() {
 
 #[test]
 fn a_refused_row_leaves_nothing_and_what_was_not_sent_is_marked() {
-    let column = |name: &str| Column { name: name.into(), kind: Type::String, nullable: true, initial: None, identity: None };
+    let column = |name: &str| Column::new(name, Type::String, true);
     let schema = TableSchema::new("shop.orders".into(), vec![column("id"), column("note")], vec![]).unwrap();
     let mut batch = BatchBuilder::new(Arc::new(schema), 0);
     let transaction = |at| Transaction { stream: "".into(), at: Offset(at) };
@@ -122,7 +122,7 @@ fn a_refused_row_leaves_nothing_and_what_was_not_sent_is_marked() {
 
 #[test]
 fn where_no_row_is_marked_any_more_nothing_is() {
-    let column = Column { name: "note".into(), kind: Type::String, nullable: true, initial: None, identity: None };
+    let column = Column::new("note", Type::String, true);
     let schema = TableSchema::new("shop.orders".into(), vec![column], vec![]).unwrap();
     let mut batch = BatchBuilder::new(Arc::new(schema), 0);
     batch.append_absent(0);

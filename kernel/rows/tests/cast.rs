@@ -312,9 +312,7 @@ fn nested_values_are_cast_part_by_part() {
 #[test]
 fn a_key_given_as_text_is_the_key_of_the_value() {
     let columns = [("k", "int32"), ("day", "date"), ("label", "enum")];
-    let columns = columns
-        .map(|(name, of)| Column { name: name.into(), kind: kind(of), nullable: false, initial: None, identity: None })
-        .to_vec();
+    let columns = columns.map(|(name, of)| Column::new(name, kind(of), false)).to_vec();
     let schema = TableSchema::new("t".into(), columns, vec![2, 0, 1]).unwrap();
     let key = EncodedKeys::of_text(&schema, &["new", "5", "1970-01-02"]).unwrap();
     let parts: Vec<ArrayRef> = vec![texts(&["new"]), Arc::new(Int64Array::from(vec![5])), Arc::new(Date32Array::from(vec![1]))];

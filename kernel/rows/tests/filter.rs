@@ -60,8 +60,7 @@ fn a_row_matches_only_if_the_whole_is_true() {
 #[test]
 fn every_type_with_an_order_can_be_compared() {
     let one = |column: ArrayRef, kind: &str| {
-        let columns =
-            vec![Column { name: "c".into(), kind: kind.parse().unwrap(), nullable: true, initial: None, identity: None }];
+        let columns = vec![Column::new("c", kind.parse().unwrap(), true)];
         let schema = Arc::new(TableSchema::new("t".into(), columns, vec![]).unwrap());
         let template = batch(&[row(Insert, (1, 0), 1, "", 0), row(Insert, (2, 0), 2, "", 0)]);
         let data = RecordBatch::try_new(Arc::new(schema.arrow()), vec![column]).unwrap();
@@ -150,13 +149,7 @@ fn a_filter_that_does_not_fit_its_table_is_refused() {
         refused("total = 1.005"),
         "the filter of table shop.orders compares column 'total' with 1.005, which is no decimal(12,2): it has more digits than can be kept"
     );
-    let columns = vec![Column {
-        name: "tags".into(),
-        kind: "list(string)".parse().unwrap(),
-        nullable: true,
-        initial: None,
-        identity: None,
-    }];
+    let columns = vec![Column::new("tags", "list(string)".parse().unwrap(), true)];
     let schema = Arc::new(TableSchema::new("t".into(), columns, vec![]).unwrap());
     assert_eq!(
         Filter::new("tags = 'a'", &schema).expect_err("a list").to_string(),

@@ -84,10 +84,7 @@ const VECTOR_12: u64 = 0xEE45_C7B8_EB5B_D005;
 const VECTOR_256: u64 = 0x9408_A443_3B95_2D71;
 
 fn schema(columns: &[(&str, &str)], key: &[usize]) -> TableSchema {
-    let columns = columns
-        .iter()
-        .map(|(name, of)| Column { name: (*name).into(), kind: kind(of), nullable: true, initial: None, identity: None })
-        .collect();
+    let columns = columns.iter().map(|(name, of)| Column::new(*name, kind(of), true)).collect();
     TableSchema::new("shop.orders".into(), columns, key.to_vec()).expect("valid")
 }
 
@@ -412,7 +409,7 @@ fn equal_values_have_equal_bytes_and_different_values_have_others_in_the_order_o
 /// As the bytes of a negative number would be, of which there are none.
 #[test]
 fn a_large_number_in_the_bytes_of_a_small_one_is_no_key() {
-    let columns = vec![Column { name: "id".into(), kind: Type::UInt64, nullable: false, initial: None, identity: None }];
+    let columns = vec![Column::new("id", Type::UInt64, false)];
     let schema = TableSchema::new("shop.orders".into(), columns, vec![0]).unwrap();
     for (first, is_key) in [(0x00, false), (0x7F, false), (0x80, true), (0xFE, true)] {
         let bytes = [first, 0, 0, 0, 0, 0, 0, 0];
@@ -431,7 +428,7 @@ proptest! {
 
     #[test]
     fn a_key_is_decoded_to_what_it_was_encoded_from((types, first, second) in two_keys()) {
-        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false, initial: None, identity: None });
+        let columns = types.iter().enumerate().map(|(n, of)| Column::new(format!("c{n}"), of.clone(), false));
         // Backwards, so that the order of the key is not that of the table.
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).rev().collect()).unwrap();
         let (types, mut keys): (Vec<Type>, _) = (types.into_iter().rev().collect(), EncodedKeys::empty(0));
@@ -446,7 +443,7 @@ proptest! {
 
     #[test]
     fn what_is_no_key_is_refused_and_never_panics((types, row, _) in two_keys(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        let columns = types.iter().enumerate().map(|(n, of)| Column { name: format!("c{n}"), kind: of.clone(), nullable: false, initial: None, identity: None });
+        let columns = types.iter().enumerate().map(|(n, of)| Column::new(format!("c{n}"), of.clone(), false));
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), (0..types.len()).collect()).unwrap();
         let whole = encode_one(&row, &types, 0).key(0).to_vec();
         let cut = &whole[..whole.len() - 1];

@@ -28,16 +28,8 @@ fn refused(selected: &[Selected]) -> String {
 fn columns_are_left_out_renamed_and_put_in_another_order() {
     let projection =
         Projection::new(&schema(), &[keep("total"), Selected { name: Some("order_id".into()), ..keep("id") }]).unwrap();
-    let columns = vec![
-        Column {
-            name: "total".into(),
-            kind: Type::Decimal { precision: 12, scale: 2 },
-            nullable: true,
-            initial: None,
-            identity: None,
-        },
-        Column { name: "order_id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
-    ];
+    let columns =
+        vec![Column::new("total", Type::Decimal { precision: 12, scale: 2 }, true), Column::new("order_id", Type::Int64, false)];
     assert_eq!(**projection.schema(), TableSchema::new("shop.orders".into(), columns, vec![1]).unwrap());
 
     let before = data(&[row(Insert, (1, 0), 7, "new", 150), row(Update, (2, 0), 8, "paid", 0)]);
@@ -69,7 +61,7 @@ fn a_column_changes_its_type_as_its_policy_says() {
 
 #[test]
 fn a_column_that_may_become_null_says_so() {
-    let columns = vec![Column { name: "n".into(), kind: Type::Int64, nullable: false, initial: None, identity: None }];
+    let columns = vec![Column::new("n", Type::Int64, false)];
     let from = Arc::new(TableSchema::new("t".into(), columns, vec![]).unwrap());
     let nullable = |policy, kind| Projection::new(&from, &[with_type("n", kind, policy)]).unwrap().schema().columns[0].nullable;
     assert!(nullable(ValuePolicy::Null, "int8"));
@@ -98,7 +90,7 @@ fn a_key_stays_whole_and_its_values_apart() {
          compared exactly; name other key columns or give it another type"
     );
 
-    let columns = vec![Column { name: "code".into(), kind: Type::String, nullable: false, initial: None, identity: None }];
+    let columns = vec![Column::new("code", Type::String, false)];
     let by_text = Arc::new(TableSchema::new("t".into(), columns, vec![0]).unwrap());
     let error = Projection::new(&by_text, &[with_type("code", "int64", ValuePolicy::Error)]).expect_err("007 and 7").to_string();
     assert_eq!(

@@ -5,7 +5,7 @@ use rows::schema::{SchemaProblem, TableSchema};
 use rows::{Column, Type};
 
 fn column(name: &str, kind: Type) -> Column {
-    Column { name: name.into(), kind, nullable: true, initial: None, identity: None }
+    Column::new(name, kind, true)
 }
 
 #[test]
@@ -211,13 +211,8 @@ fn any_type() -> impl Strategy<Value = Type> {
         "[ -~é]{1,12}".prop_map(Type::Unknown),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
-        let field = ("[ -~ü]{1,8}", inner.clone(), any::<bool>()).prop_map(|(name, kind, nullable)| Column {
-            name,
-            kind,
-            nullable,
-            initial: None,
-            identity: None,
-        });
+        let field =
+            ("[ -~ü]{1,8}", inner.clone(), any::<bool>()).prop_map(|(name, kind, nullable)| Column::new(name, kind, nullable));
         prop_oneof![
             inner.clone().prop_map(|element| Type::List(Box::new(element))),
             (inner.clone(), inner).prop_map(|(key, value)| Type::Map(Box::new(key), Box::new(value))),

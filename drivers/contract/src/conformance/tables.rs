@@ -44,10 +44,9 @@ impl Word {
 
 /// The schema of one of the kit's tables.
 pub(super) fn schema(table: &str) -> TableSchema {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
     TableSchema {
         table: TableName::from(table),
-        columns: vec![column("id", Type::Int64, false), column("word", Type::String, true)],
+        columns: vec![Column::new("id", Type::Int64, false), Column::new("word", Type::String, true)],
         key: if table == KEYLESS { vec![] } else { vec![0] },
     }
 }

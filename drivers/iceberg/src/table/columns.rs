@@ -224,14 +224,8 @@ mod tests {
     #[test]
     fn nested_fields_get_ids_of_their_own() {
         let pair = Type::Struct(vec![
-            Column { name: "a".into(), kind: Type::List(Box::new(Type::UInt64)), nullable: true, initial: None, identity: None },
-            Column {
-                name: "b".into(),
-                kind: Type::Map(Box::new(Type::Enum), Box::new(Type::Int8)),
-                nullable: false,
-                initial: None,
-                identity: None,
-            },
+            Column::new("a", Type::List(Box::new(Type::UInt64)), true),
+            Column::new("b", Type::Map(Box::new(Type::Enum), Box::new(Type::Int8)), false),
         ]);
         let mapped = iceberg_type(&pair, &mut FieldIds::default()).unwrap();
         let IcebergType::Struct(fields) = &mapped else { panic!("{mapped}") };

@@ -203,13 +203,7 @@ mod tests {
     use super::*;
 
     fn table(columns: &[(&str, &str)]) -> SinkTable {
-        let columns = columns.iter().map(|(name, kind)| Column {
-            name: (*name).to_owned(),
-            kind: kind.parse().unwrap(),
-            nullable: *name != "id",
-            initial: None,
-            identity: None,
-        });
+        let columns = columns.iter().map(|(name, kind)| Column::new(*name, kind.parse().unwrap(), *name != "id"));
         let schema = TableSchema::new("shop.orders".into(), columns.collect(), vec![0]).unwrap();
         SinkTable {
             table: "shop.orders".into(),

@@ -131,7 +131,7 @@ mod tests {
     use crate::table::columns::{FieldIds, iceberg_type};
 
     fn column(kind: &str) -> Column {
-        Column { name: "x".into(), kind: kind.parse().unwrap(), nullable: true, initial: None, identity: None }
+        Column::new("x", kind.parse().unwrap(), true)
     }
 
     fn field(column: &Column) -> IcebergType {

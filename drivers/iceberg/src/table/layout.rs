@@ -207,13 +207,7 @@ mod tests {
     use super::*;
 
     fn table(columns: &[(&str, Type)], key: &[usize], mode: Mode, metadata: &[(&str, &str)]) -> SinkTable {
-        let columns = columns.iter().map(|(name, kind)| Column {
-            name: (*name).into(),
-            kind: kind.clone(),
-            nullable: true,
-            initial: None,
-            identity: None,
-        });
+        let columns = columns.iter().map(|(name, kind)| Column::new(*name, kind.clone(), true));
         SinkTable {
             table: "shop.orders".into(),
             target: "orders".into(),

@@ -14,7 +14,7 @@ use super::world::{Fault, Life, World, netted, words};
 /// [`words`] as it looks after a change: with a note.
 fn noted(table: &SinkTable) -> SinkTable {
     let mut columns = table.schema.columns.clone();
-    columns.push(Column { name: "note".into(), kind: Type::String, nullable: true, initial: None, identity: None });
+    columns.push(Column::new("note", Type::String, true));
     let schema = TableSchema { columns, ..table.schema.as_ref().clone() };
     SinkTable { schema: Arc::new(schema), ..table.clone() }
 }
@@ -128,7 +128,7 @@ async fn a_sweep_may_bring_columns_and_takes_the_rows_of_before_the_generation()
 /// [`words`] with a column that its source gave to older rows, too, as a number of this type.
 fn counted(table: &SinkTable, kind: Type) -> SinkTable {
     let mut columns = table.schema.columns.clone();
-    let count = Column { name: "count".into(), kind, nullable: true, initial: None, identity: None };
+    let count = Column::new("count", kind, true);
     columns.push(count.began_with("7"));
     SinkTable { schema: Arc::new(TableSchema { columns, ..table.schema.as_ref().clone() }), ..table.clone() }
 }
@@ -185,8 +185,7 @@ async fn a_value_of_older_rows_that_metadata_cannot_say_is_not_followed() {
     let world = World::new();
     let life = Life::begin(&world, &words(Mode::Upsert), 1).await;
     let mut columns = life.table.schema.columns.clone();
-    let mut tags =
-        Column { name: "tags".into(), kind: Type::List(Box::new(Type::Int32)), nullable: true, initial: None, identity: None };
+    let mut tags = Column::new("tags", Type::List(Box::new(Type::Int32)), true);
     columns.push(tags.clone());
     let without = TableSchema { columns: columns.clone(), ..life.table.schema.as_ref().clone() };
     life.sink.follows(&life.table, &without).unwrap();
@@ -254,6 +253,36 @@ async fn a_table_that_was_rolled_back_takes_rows_of_before_and_of_after_the_chan
     assert!(matches!(next.commit(&request).await, CommitOutcome::Durable { .. }));
     assert_eq!(told(&next).await, [r#"1 Some("one") None"#, r#"2 Some("two") Some("again")"#, r#"3 Some("three") None"#]);
     assert_eq!(columns(&world).await, ["1 id long", "2 word string", "3 note string"]);
+}
+
+/// [`words`] with these names for its two columns, which say which they are.
+fn called(names: [&str; 2]) -> SinkTable {
+    let mut table = words(Mode::Upsert);
+    for ((column, name), identity) in Arc::make_mut(&mut table.schema).columns.iter_mut().zip(names).zip(1..) {
+        (column.name, column.identity) = (name.to_owned(), Some(identity));
+    }
+    table
+}
+
+#[tokio::test]
+async fn a_column_of_another_name_is_so_in_every_row_and_a_rollback_across_that_is_refused() {
+    let world = World::new();
+    let (before, behind) = (called(["id", "word"]), called(["key", "id"]));
+    let mut life = Life::begin(&world, &before, 1).await;
+    life.say(&[(1, "one"), (2, "two")], &[]).await;
+    let old = world.load("words").await.metadata.current_snapshot_id().unwrap();
+    let rows = netted(&behind, 0, super::world::batch(&behind, &[(2, "zwei")]), super::world::batch(&behind, &[]));
+    let staged = life.write_netted(rows).await.unwrap();
+    let request = CommitRequest { schema: Some(Arc::clone(&behind.schema)), ..life.request(vec![staged]) };
+    assert!(matches!(life.commit(&request).await, CommitOutcome::Durable { .. }));
+    assert_eq!(columns(&world).await, ["1 key long", "2 id string"]);
+    let next = Life::begin(&world, &behind, 2).await;
+    assert_eq!(told(&next).await, [r#"1 Some("one") None"#, r#"2 Some("zwei") None"#]);
+    // Rows and state of before, under names that mean other columns by now.
+    world.roll_back("words", old).await;
+    let error = world.sink().ensure_table(&before).await.unwrap_err();
+    assert_eq!((error.kind, error.code), (Kind::Config, "iceberg-names-differ"));
+    assert!(error.what.contains("calls a column 'key' that its newest snapshot calls 'id'"), "{error}");
 }
 
 #[tokio::test]

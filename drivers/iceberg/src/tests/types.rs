@@ -19,7 +19,7 @@ use crate::delta::tests_only::data_files;
 use crate::storage::Local;
 
 fn column(name: &str, kind: Type) -> Column {
-    Column { name: name.into(), kind, nullable: true, initial: None, identity: None }
+    Column::new(name, kind, true)
 }
 
 /// A column of each type with its least value, its greatest and null, and what a reader finds.

@@ -118,7 +118,7 @@ pub(super) fn ident(target: &str) -> TableIdent {
 
 /// `id int64` (the key), `word string`.
 pub(super) fn words(mode: Mode) -> SinkTable {
-    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true, initial: None, identity: None };
+    let column = |name: &str, kind| Column::new(name, kind, true);
     let columns = vec![column("id", Type::Int64), column("word", Type::String)];
     table_of("words", columns, &[0], mode)
 }

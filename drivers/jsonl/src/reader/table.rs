@@ -117,12 +117,12 @@ impl Table {
 
 /// The columns that a schema part announces, with the types that the pipeline file gives them instead.
 pub(crate) fn announced_columns(part: &RowSchema, declared: &BTreeMap<String, Type>) -> Vec<Column> {
-    let column = |field: &crate::envelope::WireField| Column {
-        name: field.name.clone(),
-        kind: declared.get(&field.name).cloned().unwrap_or_else(|| canonical(&field.wire)),
-        nullable: field.optional,
-        initial: None,
-        identity: None,
+    let column = |field: &crate::envelope::WireField| {
+        Column::new(
+            field.name.clone(),
+            declared.get(&field.name).cloned().unwrap_or_else(|| canonical(&field.wire)),
+            field.optional,
+        )
     };
     part.fields.iter().map(column).collect()
 }

@@ -152,25 +152,13 @@ fn columns(request: &TableRequest, seen: Option<&Seen>) -> (Vec<Column>, bool) {
             let column = |told: Told<'_>| {
                 let declared = request.columns.get(told.name).cloned();
                 inferred |= declared.is_none();
-                Column {
-                    name: told.name.to_owned(),
-                    kind: declared.unwrap_or(told.kind),
-                    nullable: true,
-                    initial: None,
-                    identity: None,
-                }
+                Column::new(told.name, declared.unwrap_or(told.kind), true)
             };
             seen.inference.columns().map(column).collect()
         }
     };
     let known: Vec<_> = columns.iter().map(|column| column.name.clone()).collect();
     let declared = request.columns.iter().filter(|(name, _)| !known.contains(name));
-    columns.extend(declared.map(|(name, kind)| Column {
-        name: name.clone(),
-        kind: kind.clone(),
-        nullable: true,
-        initial: None,
-        identity: None,
-    }));
+    columns.extend(declared.map(|(name, kind)| Column::new(name.clone(), kind.clone(), true)));
     (columns, inferred)
 }

@@ -210,13 +210,8 @@ pub(crate) fn canonical(wire: &Wire) -> Type {
         Wire::Map(key, value) => Type::Map(Box::new(canonical(key)), Box::new(canonical(value))),
         Wire::Struct(fields) if fields.is_empty() => Type::Json,
         Wire::Struct(fields) => {
-            let column = |field: &crate::envelope::WireField| Column {
-                name: field.name.clone(),
-                kind: canonical(&field.wire),
-                nullable: field.optional,
-                initial: None,
-                identity: None,
-            };
+            let column =
+                |field: &crate::envelope::WireField| Column::new(field.name.clone(), canonical(&field.wire), field.optional);
             Type::Struct(fields.iter().map(column).collect())
         }
     }

@@ -175,7 +175,7 @@ mod tests {
             identity: Identity::Default,
             columns: vec![column],
         };
-        let columns = vec![Column { name: "n".into(), kind: before.clone(), nullable: true, initial: None, identity: None }];
+        let columns = vec![Column::new("n", before.clone(), true)];
         let schema = Arc::new(TableSchema::new("shop.orders".into(), columns, Vec::new()).unwrap());
         let declared = declared.map(|kind| ("n".to_owned(), kind)).into_iter().collect();
         let types = Types::new([entry(NUMERIC.0, "numeric")], 2);

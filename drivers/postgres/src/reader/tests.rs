@@ -66,8 +66,7 @@ fn types_with(more: &[(u32, &str)]) -> Arc<Types> {
 }
 
 fn schema() -> Arc<TableSchema> {
-    let column = |name: &str, kind, nullable| Column { name: name.into(), kind, nullable, initial: None, identity: None };
-    let columns = vec![column("id", Type::Int64, false), column("word", Type::String, true)];
+    let columns = vec![Column::new("id", Type::Int64, false), Column::new("word", Type::String, true)];
     Arc::new(TableSchema::new(TableName::from("shop.orders"), columns, vec![0]).unwrap())
 }
 

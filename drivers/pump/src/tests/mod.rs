@@ -11,7 +11,7 @@ use rows::build::{BatchBuilder, Values};
 use rows::{ChangeBatch, Column, EncodedKeys, Operation, RowPhase, TableSchema, Type};
 
 fn schema(table: &str) -> Arc<TableSchema> {
-    let columns = vec![Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None }];
+    let columns = vec![Column::new("id", Type::Int64, false)];
     Arc::new(TableSchema::new(table.into(), columns, vec![0]).unwrap())
 }
 

@@ -122,13 +122,7 @@ mod tests {
     use super::*;
 
     fn table(columns: &[(&str, &str, bool)], key: &[usize]) -> TableSchema {
-        let columns = columns.iter().map(|(name, kind, nullable)| Column {
-            name: (*name).to_owned(),
-            kind: kind.parse().unwrap(),
-            nullable: *nullable,
-            initial: None,
-            identity: None,
-        });
+        let columns = columns.iter().map(|(name, kind, nullable)| Column::new(*name, kind.parse().unwrap(), *nullable));
         TableSchema::new("shop.orders".into(), columns.collect(), key.to_vec()).unwrap()
     }
 

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     fn column(kind: &str) -> Column {
-        Column { name: "x".into(), kind: kind.parse().unwrap(), nullable: true, initial: None, identity: None }
+        Column::new("x", kind.parse().unwrap(), true)
     }
 
     fn initial(kind: &str, text: &str) -> Option<String> {

@@ -237,7 +237,7 @@ impl<'a> Rest<'a> {
                 return Err(format!("after the type of the field '{name}' only 'not null' may follow"));
             }
         }
-        Ok(Column { name, kind, nullable, initial: None, identity: None })
+        Ok(Column::new(name, kind, nullable))
     }
 
     fn word(&mut self) -> Result<&'a str, String> {

@@ -34,15 +34,9 @@ pub(crate) struct Row {
 
 pub(crate) fn schema() -> Arc<TableSchema> {
     let columns = vec![
-        Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
-        Column { name: "status".into(), kind: Type::String, nullable: true, initial: None, identity: None },
-        Column {
-            name: "total".into(),
-            kind: Type::Decimal { precision: 12, scale: 2 },
-            nullable: true,
-            initial: None,
-            identity: None,
-        },
+        Column::new("id", Type::Int64, false),
+        Column::new("status", Type::String, true),
+        Column::new("total", Type::Decimal { precision: 12, scale: 2 }, true),
     ];
     Arc::new(TableSchema::new("shop.orders".into(), columns, vec![0]).expect("valid"))
 }

@@ -52,10 +52,7 @@ pub fn request(table: &str) -> TableRequest {
 
 /// The columns of the kit's tables.
 pub fn columns() -> Vec<Column> {
-    vec![
-        Column { name: "id".into(), kind: Type::Int64, nullable: false, initial: None, identity: None },
-        Column { name: "word".into(), kind: Type::String, nullable: true, initial: None, identity: None },
-    ]
+    vec![Column::new("id", Type::Int64, false), Column::new("word", Type::String, true)]
 }
 
 fn step(table: &'static str, what: What) -> Step {

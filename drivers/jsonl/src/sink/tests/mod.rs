@@ -65,7 +65,7 @@ async fn opened(directory: &Path) -> Arc<dyn Sink> {
 }
 
 fn column(name: &str, kind: Type) -> Column {
-    Column { name: name.into(), kind, nullable: true, initial: None, identity: None }
+    Column::new(name, kind, true)
 }
 
 /// A table `shop.orders` with these columns, its first `key` columns its key, as `orders` at the target.

@@ -44,10 +44,7 @@ fn maps_are_objects_or_pairs() {
 
 #[test]
 fn structs_have_their_members_in_any_order() {
-    let kind = Type::Struct(vec![
-        Column { name: "x".to_owned(), kind: Type::Float64, nullable: false, initial: None, identity: None },
-        Column { name: "wkb".to_owned(), kind: Type::Binary, nullable: true, initial: None, identity: None },
-    ]);
+    let kind = Type::Struct(vec![Column::new("x", Type::Float64, false), Column::new("wkb", Type::Binary, true)]);
     let array = column(&kind, None, &options(), &["{\"x\":1.5,\"wkb\":\"AQ==\"}", "{\"wkb\":null,\"x\":2}", "{\"x\":3}", "null"])
         .unwrap();
     let fields = array.as_struct();

@@ -39,8 +39,7 @@ fn announced_types_have_their_canonical_type() {
         assert_eq!(canonical(&wire), kind(expected), "{wire:?}");
         assert!(!matches!(Reading::of(&canonical(&wire), Some(&wire), &options()), Reading::Impossible(_)), "{wire:?}");
     }
-    let expected =
-        Type::Struct(vec![Column { name: "x".to_owned(), kind: Type::Float64, nullable: false, initial: None, identity: None }]);
+    let expected = Type::Struct(vec![Column::new("x", Type::Float64, false)]);
     assert_eq!(canonical(&point), expected);
 }
 
