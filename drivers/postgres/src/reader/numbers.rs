@@ -37,10 +37,15 @@ pub(crate) fn numbers(told: &[Told<'_>], before: &TableSchema, now: &BTreeMap<u3
     let live: BTreeMap<&str, u32> = now.iter().filter_map(|(number, column)| Some((column.name.as_deref()?, *number))).collect();
     let live: Vec<Option<u32>> = told.iter().map(|column| live.get(column.name).copied()).collect();
     let was_there = |number: u32| before.columns.iter().any(|column| column.identity == Some(number));
-    let places: Vec<Place> = now
-        .iter()
-        .map(|(number, column)| Place { number: *number, left_out: usize::from(column.name.is_some() && was_there(*number)) })
-        .collect();
+    let last = before.columns.iter().filter_map(|column| column.identity).max().unwrap_or(0);
+    let is_told = |number: u32, column: &Attribute| match column.name {
+        Some(_) if was_there(number) => IsTold::Always,
+        // One of before that was not told then is not published.
+        Some(_) if number > last => IsTold::OnceItCame,
+        Some(_) | None => IsTold::Perhaps,
+    };
+    let places: Vec<Place> =
+        now.iter().map(|(number, column)| Place { number: *number, is_told: is_told(*number, column) }).collect();
     let is_renamed = |column: usize, place: &Place| {
         let is_old = told[column].may_be_old && old[column] == Some(place.number);
         !is_old && live[column] != Some(place.number)
@@ -62,8 +67,27 @@ pub(crate) fn numbers(told: &[Told<'_>], before: &TableSchema, now: &BTreeMap<u3
 #[derive(Clone, Copy, Debug)]
 struct Place {
     number: u32,
-    /// What it counts if it is not told.
-    left_out: usize,
+    is_told: IsTold,
+}
+
+/// Is the column of a number there, where a relation tells columns?
+#[derive(Clone, Copy, Debug)]
+enum IsTold {
+    Always,
+    /// With any column of a higher number.
+    OnceItCame,
+    Perhaps,
+}
+
+impl Place {
+    /// What it counts that it is not told, behind so many of all columns.
+    fn left_out(&self, behind: usize, columns: usize) -> usize {
+        usize::from(match self.is_told {
+            IsTold::Always => true,
+            IsTold::OnceItCame => behind < columns,
+            IsTold::Perhaps => false,
+        })
+    }
 }
 
 /// What the first columns count at least among the first numbers; nothing where they don't fit.
@@ -78,7 +102,7 @@ impl Fits {
         for place in places {
             let above = &least.0[least.0.len() - 1];
             let best = |column: usize| {
-                let passed = above[column].map(|least| least + place.left_out);
+                let passed = above[column].map(|least| least + place.left_out(column, columns));
                 let taken = column.checked_sub(1).and_then(|last| Some(above[last]? + usize::from(is_renamed(last, place))));
                 passed.into_iter().chain(taken).min()
             };
@@ -95,7 +119,7 @@ impl Fits {
         let mut numbers = Vec::with_capacity(columns);
         for (at, place) in places.iter().enumerate().rev() {
             let best = self.0[at + 1][column]?;
-            let may_pass = self.0[at][column].is_some_and(|least| least + place.left_out == best);
+            let may_pass = self.0[at][column].is_some_and(|least| least + place.left_out(column, columns) == best);
             let counts_best = |last: usize| {
                 let least = self.0[at][last]?;
                 Some(least + usize::from(is_renamed(last, place)) == best)
@@ -214,5 +238,77 @@ mod tests {
     fn a_copy_that_was_made_without_numbers_gets_those_of_the_names() {
         assert_eq!(found(&["id", "a"], &[("id", 0), ("a", 0)], &["id", "", "a"]), sure(&[1, 3]));
         assert_eq!(found(&["id", "a"], &[("id", 0), ("a", 0)], &["id", "b"]), sure(&[1, 2]));
+    }
+
+    /// A table's columns by their numbers; `None` was dropped.
+    type Columns = Vec<Option<&'static str>>;
+
+    /// Every table that one change makes of this one: a column comes, goes, gets another name, is made again, leaves its name to one that
+    /// comes, or swaps its name with another one.
+    fn changed(columns: &Columns, new: &'static str) -> Vec<Columns> {
+        let with = |at: usize, name, more: Option<&'static str>| {
+            let mut columns = columns.clone();
+            columns[at] = name;
+            columns.extend(more.map(Some));
+            columns
+        };
+        let live = || columns.iter().enumerate().filter_map(|(at, name)| Some((at, (*name)?)));
+        let mut all = vec![columns.iter().copied().chain([Some(new)]).collect()];
+        for (at, name) in live() {
+            all.extend([
+                with(at, None, None),
+                with(at, Some(new), None),
+                with(at, None, Some(name)),
+                with(at, Some(new), Some(name)),
+            ]);
+            for (other, its_name) in live().filter(|(other, _)| *other > at) {
+                let mut swapped = with(at, Some(its_name), None);
+                swapped[other] = Some(name);
+                all.push(swapped);
+            }
+        }
+        all
+    }
+
+    fn published(columns: &Columns) -> Vec<(&'static str, u32)> {
+        (1..).zip(columns).filter_map(|(number, name)| Some(((*name)?, number))).collect()
+    }
+
+    /// Asks what a relation of `then` is, whose table was `before` and is `now`: `Some` if it was worked out, right or wrong.
+    fn is_right(before: &Columns, then: &Columns, now: &Columns) -> Option<bool> {
+        let (told, truth): (Vec<&str>, Vec<u32>) = published(then).into_iter().unzip();
+        let now: Vec<&str> = now.iter().map(|name| name.unwrap_or("")).collect();
+        let (found, remade) = found(&told, &published(before), &now);
+        (remade.is_none() && !found.contains(&0)).then_some(found == truth)
+    }
+
+    #[test]
+    fn with_one_change_every_relation_on_either_side_of_it_is_worked_out_or_said_to_be_unclear() {
+        let before: Columns = ["id", "a", "b", "c"].map(Some).into();
+        let mut worked_out = 0;
+        for now in changed(&before, "x") {
+            for then in [&before, &now] {
+                let is_right = is_right(&before, then, &now);
+                assert_ne!(is_right, Some(false), "{before:?}, then {then:?}, now {now:?}");
+                worked_out += usize::from(is_right.is_some());
+            }
+        }
+        // Only of the last one that is made again nothing shows where.
+        assert_eq!(worked_out, 2 * changed(&before, "x").len() - 2);
+    }
+
+    /// What is known to be worked out wrongly (docs/sources/postgres.md): a bound, so that no more becomes so unseen.
+    #[test]
+    fn between_two_changes_few_relations_are_taken_for_what_they_are_not() {
+        let before: Columns = ["id", "a", "b", "c"].map(Some).into();
+        let (mut wrong, mut all) = (0, 0);
+        for then in changed(&before, "x") {
+            for now in changed(&then, "y") {
+                let told = [is_right(&before, &before, &now), is_right(&before, &then, &now), is_right(&before, &now, &now)];
+                wrong += told.iter().filter(|told| **told == Some(false)).count();
+                all += told.len();
+            }
+        }
+        assert!(all > 1_000 && wrong * 25 <= all, "{wrong} of {all}");
     }
 }

@@ -50,12 +50,18 @@ fn numbered<const N: usize>(columns: [(&str, u32); N]) -> Numbered {
     columns.map(|(name, number)| (name.to_owned(), Some(number))).into()
 }
 
-#[test]
-fn a_column_keeps_its_number_under_another_name() {
+/// A log that has told a row, of columns with numbers, in a transaction that goes on.
+fn with_numbers() -> Log {
     let mut log = Log::from(0);
     log.attributes = attributes(&[("id", None), ("word", None)]);
     log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT)]);
     log.insert(40, &[V::B(&id(1)), V::Null]);
+    log
+}
+
+#[test]
+fn a_column_keeps_its_number_under_another_name() {
+    let mut log = with_numbers();
     assert_eq!(told(&mut log), (vec![numbered([("id", 1), ("word", 2)])], vec![]));
     log.attributes = attributes(&[("key", None), ("text", None)]);
     log.relation_of(ORDERS, "orders", b'd', &[("key", INT8), ("text", TEXT)]);
@@ -84,10 +90,7 @@ fn a_column_that_was_made_again_is_another_one() {
 
 #[test]
 fn a_key_column_that_was_made_again_is_no_key_any_more() {
-    let mut log = Log::from(0);
-    log.attributes = attributes(&[("id", None), ("word", None)]);
-    log.begin(100).relation_of(ORDERS, "orders", b'd', &[("id", INT8), ("word", TEXT)]);
-    log.insert(40, &[V::B(&id(1)), V::Null]);
+    let mut log = with_numbers();
     assert_eq!(told(&mut log).1, []);
     log.attributes = attributes(&[("", None), ("word", None), ("id", None)]);
     log.relation_of(ORDERS, "orders", b'd', &[("word", TEXT), ("id", INT8)]);
